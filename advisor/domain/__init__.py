@@ -1,0 +1,1 @@
+"""The vocabulary of the advisor: frozen values, no I/O, no clock."""
