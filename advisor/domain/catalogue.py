@@ -43,6 +43,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("finish_length_share", "ratio", "requests cut off at max_model_len, of those that finished"),
     ("length_coverage", "ratio", "requests with token counts in the log, of those the engine finished"),
     ("observed_days", "-", "days that the length sample spans"),
+    ("observed_seconds", "seconds", "how long the present epoch was observed"),
     ("recommended_max_model_len", "tokens", "p99.9 of what requests need plus the margin, rounded up to 1,024"),
     ("refused_share_at_recommended", "ratio", "observed requests longer than recommended_max_model_len"),
     (
@@ -115,9 +116,9 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
         "1/s",
         "largest 5-minute rate one replica served within its objectives",
     ),
-    ("demand_over_capacity", "ratio", "demand p99 / (replicas x capacity of one replica at the proposed cap)"),
+    ("demand_over_capacity", "ratio", "demand p99 / what the replicas carry at the proposed cap with headroom"),
     ("sequences_demanded", "sequences", "sequences in service that demand p99 asks of one replica (Little's law)"),
-    ("recommended_replicas", "replicas", "replicas that carry demand p99 with a tenth to spare"),
+    ("recommended_replicas", "replicas", "replicas that carry demand p99 with headroom"),
 )
 
 CATALOGUE: dict[str, FactSpec] = {name: FactSpec(name, unit, meaning) for name, unit, meaning in _ROWS}

@@ -125,12 +125,14 @@ class LatencySample:
     """Latencies of logged requests of the present epoch, binned to 1 %: parallel arrays, one row a distinct triple.
 
     `concurrency` is the mean number of sequences decoding on the request's replica while it decoded itself (rounded);
+    `in_flight` the mean number of requests that had arrived there and not finished, queued ones included (rounded).
     `tpot_seconds` is NaN for requests of one output token, `ttft_seconds` is NaN where the log has none.
     """
 
     ttft_seconds: Floats
     tpot_seconds: Floats
     concurrency: Ints
+    in_flight: Ints
     counts: Ints
 
 

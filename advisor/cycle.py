@@ -1,0 +1,104 @@
+"""One evaluation: gather, estimate, judge. The only place where the stages meet; the command line and a daemon call it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from advisor import rule_pack
+from advisor.domain.errors import UsageError
+from advisor.domain.evidence import Evidence, FlagValue, Window
+from advisor.domain.report import DeploymentReport, Report, SourceState
+from advisor.estimates import estimate, scaling
+from advisor.gather import Gathered, gather
+from advisor.merge import with_flags
+from advisor.rulebook.arbiter import advise
+from advisor.rulebook.schema import Rule
+from advisor.settings import Settings
+
+Told = Callable[[str], None]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlag:
+    """A flag given on the command line; `deployment` is None when it was not scoped."""
+
+    deployment: str | None
+    name: str
+    value: FlagValue
+
+
+def run_once(
+    settings: Settings,
+    window: Window,
+    *,
+    set_flags: Iterable[SetFlag] = (),
+    deployment: str | None = None,
+    tell: Told = lambda _: None,
+) -> Report:
+    """Evaluate the fleet over a window. `tell` hears each step's time and what engine metrics cost.
+
+    Raises UsageError for an unscoped flag among several deployments, and ConfigError for rules that cannot be read.
+    """
+    steps = _Steps(tell)
+    rules = steps.time("rules", lambda: rule_pack.load(settings.rules))
+    gathered = steps.time("gather", lambda: gather(settings, window))
+    tell(f"engine metrics: {gathered.queries} queries, {gathered.samples:,} samples")
+    for note in gathered.notes:
+        tell(note)
+    evidence = _scoped(_with_set_flags(gathered.deployments, tuple(set_flags), deployment), deployment)
+    reports = steps.time("judge", lambda: tuple(_evaluate(e, settings, rules) for e in evidence))
+    return Report(time.time(), window, (*gathered.sources, *_disputes(gathered)), reports)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    tell: Told
+
+    def time(self, name: str, step: Callable[[], Result]) -> Result:
+        """Run one step and tell how long it took."""
+        started = time.monotonic()
+        result = step()
+        self.tell(f"{name}: {time.monotonic() - started:.2f} s")
+        return result
+
+
+def _evaluate(evidence: Evidence, settings: Settings, rules: tuple[Rule, ...]) -> DeploymentReport:
+    facts = estimate(evidence, settings.policy.policy())
+    return DeploymentReport(evidence, facts, advise(rules, evidence, facts, scaling.options(evidence, facts)))
+
+
+def _with_set_flags(
+    deployments: Mapping[str, Evidence], set_flags: tuple[SetFlag, ...], only: str | None
+) -> dict[str, Evidence]:
+    out = dict(deployments)
+    for flag in set_flags:
+        name = flag.deployment or only or (next(iter(out)) if len(out) == 1 else None)
+        if name is None and out:
+            raise UsageError(f"--set {flag.name}: {len(out)} deployments, write --set DEPLOYMENT:{flag.name}=VALUE")
+        if flag.deployment is not None and flag.deployment not in out:
+            raise UsageError(
+                f"--set {flag.deployment}:{flag.name}: no such deployment; there are {', '.join(out) or 'none'}"
+            )
+        if name is not None and name in out:
+            out[name] = with_flags(out[name], {flag.name: flag.value}, "command_line")
+    return out
+
+
+def _scoped(deployments: Mapping[str, Evidence], only: str | None) -> tuple[Evidence, ...]:
+    return tuple(e for name, e in sorted(deployments.items()) if only is None or name == only)
+
+
+def _disputes(gathered: Gathered) -> tuple[SourceState, ...]:
+    lines = []
+    for name, evidence in gathered.deployments.items():
+        for dispute in evidence.disagreements:
+            one, other = dispute.believed, dispute.other
+            told = (
+                f"{one.source.replace('_', ' ')} says {one.value}, {other.source.replace('_', ' ')} says {other.value}"
+            )
+            lines.append(SourceState(f"flag {dispute.flag} of {name}", "partial", f"{told}: the first is believed"))
+    return tuple(lines)

@@ -1,0 +1,200 @@
+"""What max_model_len should be: the p99.9 of what requests need plus a margin, and what it would refuse.
+
+Worked: a stated p99.9 of 9,500 tokens x 1.25 = 11,875, rounded up to 1,024 = 12,288; against a model maximum of
+1,048,576 that is 85.33 times smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from advisor.domain.evidence import Evidence
+from advisor.domain.fact import Fact, computed, measured, unknown
+from advisor.domain.histogram import TokenCounts
+from advisor.domain.policy import Policy
+
+from . import lengths
+
+STEP = 1024
+DAY = 86400.0
+CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length")
+
+
+def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
+    """The limit advised, what it refuses, how much worst case it saves, and whether the sample may shrink anything."""
+    out = _censoring(evidence)
+    needed = needs(evidence)
+    recommended, upper = _recommended(evidence, policy, known, needed)
+    out["recommended_max_model_len"] = recommended
+    out["needed_tokens_p999_upper"] = upper
+    out["refused_share_at_recommended"] = _refused_at(recommended, needed)
+    out["max_model_len_cost_ratio"] = _cost_ratio(evidence, recommended)
+    return out
+
+
+def needs(evidence: Evidence) -> TokenCounts | None:
+    """Total tokens of served requests together with what refused ones would have needed; None without exact counts."""
+    served = lengths.served_totals(evidence)
+    if served is None:
+        return None
+    return TokenCounts.merge([served, evidence.log.refused_needs]) if evidence.log else served
+
+
+def model_maximum(evidence: Evidence) -> int | None:
+    """The longest context that the model supports, as stated or as its config.json says (before rope scaling)."""
+    if evidence.model.max_context_tokens is not None:
+        return evidence.model.max_context_tokens
+    config = evidence.model.config or {}
+    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
+    values = [v for key in CONTEXT_KEYS if isinstance(v := (text or {}).get(key), int) and v > 0]
+    return min(values) if values else None
+
+
+def round_up(tokens: float) -> int:
+    """The next multiple of 1,024: 11,875 -> 12,288."""
+    return math.ceil(tokens / STEP) * STEP
+
+
+def _recommended(
+    evidence: Evidence, policy: Policy, known: Mapping[str, Fact], needed: TokenCounts | None
+) -> tuple[Fact, Fact]:
+    percentile = policy.length_percentile
+    if needed is None:
+        return _without_counts(evidence, policy, known)
+    upper = lengths.upper_bound(needed, percentile)
+    if upper is None:
+        floor = computed(None, low=round_up(needed.largest), n=needed.n, source="the largest request seen")
+        few = f"{needed.n:,} requests cannot bound a p{percentile:g}: more traffic or a longer window (--since)"
+        return floor, unknown(few)
+    scaled = upper * (1 + policy.length_margin)
+    target = max(scaled, min(needed.largest, policy.step_limit * scaled))
+    story = f"p{percentile:g} upper bound {upper:,} x {1 + policy.length_margin:g} = {scaled:,.0f}"
+    if target > scaled:
+        story += f", raised to {target:,.0f} for the largest seen ({needed.largest:,})"
+    value, limits = _feasible(evidence, known, round_up(target))
+    value_fact = computed(
+        value, n=needed.n, source=f"{story}, rounded up to 1,024{limits}{_alternative(needed, value)}"
+    )
+    return value_fact, measured(upper, n=needed.n, source="order statistics, one-sided 95 %")
+
+
+def _without_counts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> tuple[Fact, Fact]:
+    """From a stated percentile a value; from histograms alone only an interval, which may never shrink a limit."""
+    p999 = known["total_tokens_p999"]
+    if p999.number is not None:
+        scaled = p999.number * (1 + policy.length_margin)
+        value, limits = _feasible(evidence, known, round_up(scaled))
+        story = f"p99.9 {p999.number:,.0f} x {1 + policy.length_margin:g} = {scaled:,.0f}, rounded up to 1,024{limits}"
+        return computed(value, source=story), p999
+    if p999.low is None:
+        return unknown(p999.unknown or lengths.NO_LENGTHS), unknown(p999.unknown or lengths.NO_LENGTHS)
+    high = (
+        None if p999.high is None else _feasible(evidence, known, round_up(p999.high * (1 + policy.length_margin)))[0]
+    )
+    low = round_up(p999.low)
+    story = f"{p999.source}: prompt and output of one request are not known together"
+    limit = computed(None, low=low if high is None else min(low, high), high=high, n=p999.n, source=story)
+    return limit, computed(None, low=p999.low, high=p999.high, n=p999.n, source=story)
+
+
+def _feasible(evidence: Evidence, known: Mapping[str, Fact], target: int) -> tuple[int, str]:
+    """The target, cut to what the model supports and to what one request can be served from the pool."""
+    pool = known["kv_pool_tokens"].number or known["kv_pool_tokens_predicted"].number
+    block = evidence.count_flag("block_size") or 16
+    bounds = {"the model's maximum": model_maximum(evidence)}
+    if pool is not None:
+        bounds["what one request can be served from the pool"] = max(int(pool) - block, 1)
+    for name, bound in bounds.items():
+        if bound is not None and target > bound:
+            target = bound if name.startswith("the model") else bound // STEP * STEP or bound
+            return target, f", cut to {name}, {target:,}"
+    return target, ""
+
+
+def _alternative(needed: TokenCounts, value: int) -> str:
+    half = round_up(value / 2)
+    above = needed.above(half)
+    return f"; {half:,} would refuse {above / needed.n:.2%} ({above:,} of {needed.n:,})" if half < value else ""
+
+
+def _refused_at(recommended: Fact, needed: TokenCounts | None) -> Fact:
+    if needed is None or recommended.number is None:
+        return unknown("needs lengths of single requests: give a request log (--logs)")
+    above = needed.above(recommended.number)
+    return computed(above / needed.n, n=needed.n, source=f"{above:,} of {needed.n:,} requests are longer")
+
+
+def _cost_ratio(evidence: Evidence, recommended: Fact) -> Fact:
+    present, name = evidence.count_flag("max_model_len"), "the present limit"
+    if present is None:
+        present, name = model_maximum(evidence), "the model's maximum"
+    if recommended.number is None or present is None:
+        return unknown("needs recommended_max_model_len and the present limit (--set max_model_len=N)")
+    return computed(
+        present / recommended.number,
+        source=f"{name} {present:,} / {recommended.number:,.0f} (worst case of one sequence)",
+    )
+
+
+def _censoring(evidence: Evidence) -> dict[str, Fact]:
+    return {
+        "refused_share_now": _refused_now(evidence),
+        "finish_length_share": _cut_share(evidence),
+        "length_coverage": _coverage(evidence),
+        "observed_days": _observed_days(evidence),
+    }
+
+
+def _refused_now(evidence: Evidence) -> Fact:
+    log, http = evidence.log, evidence.http
+    if log is not None and log.requests:
+        return measured(log.refused / log.requests, n=log.requests, source=log.source)
+    if http is not None and (answers := http.ok + http.client_errors + http.server_errors) > 0:
+        n = round(answers)
+        if http.client_errors == 0:
+            return measured(0.0, n=n, source="http_requests_total: no 4xx answer")
+        most = http.client_errors / answers
+        return measured(
+            None, low=0.0, high=most, n=n, source="http_requests_total: 4xx mixes refusals with other errors"
+        )
+    return unknown("no source counts refused requests: give a request log (--logs) or scrape http_requests_total")
+
+
+def _cut_share(evidence: Evidence) -> Fact:
+    limit, log = evidence.count_flag("max_model_len"), evidence.log
+    if log is not None and log.served.n:
+        cut = log.cut.n if limit is None else log.cut.above(limit - 1)
+        share = cut / log.served.n
+        if limit is None and cut:
+            return measured(
+                None, low=0.0, high=share, n=log.served.n, source="finish_reason length; the limit is unknown"
+            )
+        return measured(share, n=log.served.n, source=f"{log.source}: finish_reason length at the limit")
+    finished = sum(e.windows.total("finished") or 0.0 for e in evidence.engines)
+    if finished <= 0:
+        return unknown("no finished requests seen: give a request log (--logs) or engine metrics")
+    most = sum(e.windows.total("finished_length") or 0.0 for e in evidence.engines) / finished
+    if most == 0:
+        return measured(0.0, n=round(finished), source="request_success_total: none finished for length")
+    story = "request_success_total: the client's max_tokens and max_model_len are not told apart"
+    return measured(None, low=0.0, high=most, n=round(finished), source=story)
+
+
+def _coverage(evidence: Evidence) -> Fact:
+    prompt, _ = lengths.marginals(evidence)
+    if evidence.log is None or not evidence.log.served.n:
+        return unknown("no request log with token counts (--logs)")
+    if prompt is None:
+        return unknown("no engine metrics to compare the log with (--prometheus)")
+    share = evidence.log.served.n / prompt.n
+    return computed(
+        min(share, 1.0), n=round(prompt.n), source="requests with usage in the log / finished by the engines"
+    )
+
+
+def _observed_days(evidence: Evidence) -> Fact:
+    if evidence.log is None or evidence.log.last_seconds <= evidence.log.first_seconds:
+        return unknown("no request log (--logs)")
+    days = (evidence.log.last_seconds - evidence.log.first_seconds) / DAY
+    return measured(days, source=evidence.log.source)

@@ -1,0 +1,140 @@
+"""Time to first token, time per output token, gaps between tokens, and the share of requests that met their targets.
+
+From a request log: exact to the 1 % bins it is kept in. From histograms: between bucket edges; when two targets are
+given, the share that met both lies between max(0, a + b - 1) and min(a, b) (Frechet).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from advisor.domain.evidence import Evidence, LatencySample
+from advisor.domain.fact import Fact, computed, measured, unknown
+from advisor.domain.histogram import Buckets, Floats, Ints
+
+NO_LATENCY = (
+    "no latencies: give engine metrics (--prometheus, --engine) or a request log with ttft and duration (--logs)"
+)
+LEAST_REQUESTS = 100
+
+Share = tuple[float, float, int, str]
+
+
+def facts(evidence: Evidence) -> dict[str, Fact]:
+    """Percentiles of TTFT, TPOT and ITL, and the attainment of the objectives."""
+    itl = merged(evidence, "itl")
+    out = {
+        "ttft_p50": _percentile(evidence, "ttft", 0.5),
+        "ttft_p99": _percentile(evidence, "ttft", 0.99),
+        "tpot_p99": _percentile(evidence, "tpot", 0.99),
+        "itl_p99": unknown(NO_LATENCY) if itl is None else _between(itl, 0.99),
+        "itl_mean": unknown(NO_LATENCY),
+        "slo_target": unknown("no latency objective is given (--slo-tpot, --slo-ttft)"),
+    }
+    if itl is not None and itl.mean is not None:
+        out["itl_mean"] = measured(itl.mean, n=round(itl.n), source="inter_token_latency_seconds, sum / count")
+    return out | _attainment(evidence) | _target(evidence)
+
+
+def merged(evidence: Evidence, name: str) -> Buckets | None:
+    """One latency histogram over all engines of the deployment, present epoch."""
+    return Buckets.merge(e.latencies[name] for e in evidence.engines if name in e.latencies)
+
+
+def _percentile(evidence: Evidence, name: str, q: float) -> Fact:
+    sample = evidence.log.latency if evidence.log else None
+    if sample is not None and evidence.log is not None:
+        values, counts = _finite(sample, name)
+        if counts.sum() >= LEAST_REQUESTS:
+            order = np.argsort(values)
+            place = int(np.searchsorted(np.cumsum(counts[order]), q * counts.sum()))
+            return measured(float(values[order][place]), n=int(counts.sum()), source=evidence.log.source)
+    buckets = merged(evidence, name)
+    return unknown(NO_LATENCY) if buckets is None else _between(buckets, q)
+
+
+def _between(buckets: Buckets, q: float) -> Fact:
+    low, high = buckets.quantile_bounds(q)
+    above = high if np.isfinite(high) else None
+    return measured(None, low=low, high=above, n=round(buckets.n), source="between bucket edges")
+
+
+def _target(evidence: Evidence) -> dict[str, Fact]:
+    slo = evidence.slo
+    given = slo.tpot_seconds is not None or slo.ttft_seconds is not None
+    return {"slo_target": Fact(value=slo.share, source="objective", basis="assumed")} if given else {}
+
+
+def _attainment(evidence: Evidence) -> dict[str, Fact]:
+    slo = evidence.slo
+    shares = {
+        "tpot": _share(evidence, "tpot", slo.tpot_seconds),
+        "ttft": _share(evidence, "ttft", slo.ttft_seconds),
+    }
+    out = {f"slo_attainment_{name}": _as_fact(share) for name, share in shares.items()}
+    asked = {n for n, target in (("tpot", slo.tpot_seconds), ("ttft", slo.ttft_seconds)) if target is not None}
+    for name in {"tpot", "ttft"} - asked:
+        out[f"slo_attainment_{name}"] = unknown(f"no {name.upper()} objective is given (--slo-{name})")
+    if not asked:
+        return out | {"slo_attainment": unknown("no latency objective is given (--slo-tpot, --slo-ttft)")}
+    return out | {"slo_attainment": _every(evidence, [shares[name] for name in sorted(asked)])}
+
+
+def _every(evidence: Evidence, parts: list[Share | None]) -> Fact:
+    sample = _logged(evidence)
+    if sample is not None and evidence.log is not None:
+        met = _met(sample.tpot_seconds, evidence.slo.tpot_seconds) & _met(
+            sample.ttft_seconds, evidence.slo.ttft_seconds
+        )
+        n = int(sample.counts.sum())
+        return measured(float(sample.counts[met].sum()) / n, n=n, source=evidence.log.source)
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return unknown(NO_LATENCY)
+    low = max(0.0, sum(p[0] for p in known) - len(known) + 1)
+    high = min(p[1] for p in known)
+    n = min(p[2] for p in known)
+    story = "histogram buckets"
+    return _as_fact((low, high, n, story))
+
+
+def _share(evidence: Evidence, name: str, target: float | None) -> Share | None:
+    if target is None:
+        return None
+    sample = _logged(evidence)
+    if sample is not None and evidence.log is not None:
+        values = sample.tpot_seconds if name == "tpot" else sample.ttft_seconds
+        share = float(sample.counts[_met(values, target)].sum() / sample.counts.sum())
+        return share, share, int(sample.counts.sum()), evidence.log.source
+    buckets = merged(evidence, name)
+    if buckets is None or buckets.n < LEAST_REQUESTS:
+        return None
+    low, high = buckets.share_within(target)
+    return low, high, round(buckets.n), "histogram buckets"
+
+
+def _logged(evidence: Evidence) -> LatencySample | None:
+    sample = evidence.log.latency if evidence.log else None
+    if sample is None or sample.counts.sum() < LEAST_REQUESTS or np.isnan(sample.ttft_seconds).any():
+        return None
+    return sample
+
+
+def _met(values: Floats, target: float | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows met a target; a request of one token has no time per token to miss."""
+    return np.ones(values.size, bool) if target is None else ~(values > target * (1 + 1e-9))
+
+
+def _as_fact(share: Share | None) -> Fact:
+    if share is None:
+        return unknown(NO_LATENCY)
+    low, high, n, source = share
+    if high - low < 1e-9:
+        return measured(low, n=n, source=source)
+    return computed(None, low=low, high=high, n=n, source=f"{source}: no bucket edge at the target")
+
+
+def _finite(sample: LatencySample, name: str) -> tuple[Floats, Ints]:
+    values = sample.ttft_seconds if name == "ttft" else sample.tpot_seconds
+    use = np.isfinite(values)
+    return values[use], sample.counts[use]

@@ -1,0 +1,156 @@
+"""The largest concurrency within the TPOT objective: measured by a sweep, else by live traffic; never interpolated.
+
+Worked: 26 tokens/s per user at 40 sequences, 19 at 48, 25 needed (40 ms): the ceiling is 40, the next measured 48.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from advisor.domain.evidence import Evidence, Sweep, SweepPoint
+from advisor.domain.fact import Fact, computed, measured, unknown
+from advisor.domain.histogram import Floats, Ints
+
+from .load import sequence_cap
+
+LEAST_AT_LEVEL = 50
+LEAST_WINDOW_REQUESTS = 5
+
+
+def latency_ceiling(evidence: Evidence) -> Fact:
+    """The ceiling by the best means there is, or why there is none. "At least N" where N was never seen failing."""
+    target = evidence.slo.tpot_seconds
+    if target is None:
+        return unknown("no time-per-token objective is given (--slo-tpot)")
+    if evidence.sweep is not None:
+        return from_sweep(evidence.sweep, target)
+    live = _from_log(evidence, target) or _from_windows(evidence, target)
+    return live or unknown(
+        "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics "
+        "over time (--prometheus), or a sweep (--sweep)"
+    )
+
+
+def from_sweep(sweep: Sweep, target: float) -> Fact:
+    """Largest measured concurrency that passes with every lower one passing; `high` is the next one measured."""
+    points = sorted(sweep.points, key=lambda p: p.concurrency)
+    passing: list[SweepPoint] = []
+    for point in points:
+        if point.tpot_seconds > target:
+            break
+        passing.append(point)
+    failing = points[len(passing)] if len(passing) < len(points) else None
+    story = _sweep_story(sweep, passing, failing, target)
+    if not passing:
+        return measured(None, low=0, high=points[0].concurrency, n=len(points), source=story)
+    best = math.floor(passing[-1].concurrency)
+    if failing is None:
+        return measured(None, low=best, n=len(points), source=f"{story}; never seen failing")
+    return measured(best, low=best, high=failing.concurrency, n=len(points), source=story)
+
+
+def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) -> tuple[int | None, int | None]:
+    """(largest level whose share of requests within the target holds, first level that fails); None for "none".
+
+    `levels` ascending concurrency, `within` requests within the target at each, `requests` all. The share is made
+    falling by isotonic regression, so that a lucky level above an unlucky one does not decide.
+    """
+    fitted = isotonic_regression(within / requests, weights=requests, increasing=False).x
+    failing = np.flatnonzero(fitted < share - 1e-12)
+    if failing.size == 0:
+        return int(levels[-1]), None
+    first = int(failing[0])
+    return (int(levels[first - 1]) if first else None), int(levels[first])
+
+
+def _from_log(evidence: Evidence, target: float) -> Fact | None:
+    sample = evidence.log.latency if evidence.log else None
+    if sample is None or evidence.log is None:
+        return None
+    timed = np.isfinite(sample.tpot_seconds)
+    seats = _seats(evidence, sample.concurrency, sample.in_flight)[timed]
+    counts = sample.counts[timed].astype(float)
+    ok = counts * (sample.tpot_seconds[timed] <= target * (1 + 1e-9))
+    levels, within, requests = _pool(seats, ok, counts)
+    if levels.size == 0:
+        return None
+    best, worst = from_levels(levels, within, requests, evidence.slo.share)
+    n, story = (
+        int(requests.sum()),
+        f"{evidence.log.source}: share of requests within {target * 1e3:g} ms by concurrency",
+    )
+    if worst is None:
+        return measured(None, low=best, n=n, source=f"{story}; never seen failing")
+    if best is None:
+        return measured(None, low=0, high=worst, n=n, source=f"{story}; fails at every level seen")
+    return measured(best, low=best, high=worst, n=n, source=story)
+
+
+def _seats(evidence: Evidence, decoding: Ints, in_flight: Ints) -> Ints:
+    """Seats taken: requests in flight, prefilling ones included, but no more than the cap has; decoding ones without it."""
+    cap = sequence_cap(evidence)
+    return decoding if cap is None else np.maximum(np.minimum(in_flight, cap), decoding)
+
+
+def _pool(seats: Ints, ok: Floats, counts: Floats) -> tuple[Ints, Floats, Floats]:
+    """Sum per level, and join neighbours upwards until each has enough requests to say something."""
+    levels, place = np.unique(seats, return_inverse=True)
+    within, requests = np.bincount(place, ok), np.bincount(place, counts)
+    keep: list[tuple[int, float, float]] = []
+    held_ok = held = 0.0
+    for level, good, every in zip(levels.tolist(), within.tolist(), requests.tolist(), strict=True):
+        held_ok, held = held_ok + good, held + every
+        if held >= LEAST_AT_LEVEL:
+            keep.append((level, held_ok, held))
+            held_ok = held = 0.0
+    if held and keep:
+        keep[-1] = (int(levels[-1]), keep[-1][1] + held_ok, keep[-1][2] + held)
+    table = np.array(keep, dtype=float).reshape(-1, 3)
+    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+
+
+def _from_windows(evidence: Evidence, target: float) -> Fact | None:
+    """From TPOT buckets per window: an edge at the target decides; else the edges around it bound the ceiling."""
+    batch, requests, least, most = _windows(evidence, target)
+    if batch.size == 0:
+        return None
+    low, _ = from_levels(*_pool_bounds(batch, least, requests), evidence.slo.share)
+    _, fails = from_levels(*_pool_bounds(batch, most, requests), evidence.slo.share)
+    n, story = int(requests.sum()), "TPOT buckets by mean decode batch, per window"
+    if bool(np.array_equal(least, most)):
+        if fails is None:
+            return measured(None, low=low, n=n, source=f"{story}; never seen failing")
+        return measured(low, low=low or 0, high=fails, n=n, source=story)
+    never = low is not None and low == int(np.round(batch).max())
+    story += "; never seen failing" if never else "; no bucket edge at the target"
+    return computed(None, low=low or 0, high=None if never or fails is None else fails, n=n, source=story)
+
+
+def _pool_bounds(batch: Floats, within: Floats, requests: Floats) -> tuple[Ints, Floats, Floats]:
+    return _pool(np.round(batch).astype(np.int64), within, requests)
+
+
+def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats, Floats]:
+    rows: list[tuple[float, float, float, float]] = []
+    for engine in evidence.engines:
+        w = engine.windows
+        if engine.lifetime or w.tpot is None or w.tpot_edges is None or not {"itl_count", "steps"} <= w.deltas.keys():
+            continue
+        under = w.tpot_edges <= target * (1 + 1e-9)
+        reach = int(np.searchsorted(w.tpot_edges, target * (1 - 1e-9)))
+        gaps, steps = w.deltas["itl_count"], w.deltas["steps"]
+        finished = w.tpot.sum(axis=1)
+        use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (steps > 0) & np.isfinite(gaps)
+        least, most = w.tpot[:, :-1][:, under].sum(axis=1), w.tpot[:, : reach + 1].sum(axis=1)
+        rows += zip(gaps[use] / steps[use], finished[use], least[use], most[use], strict=True)
+    table = np.array(rows, dtype=float).reshape(-1, 4)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+
+
+def _sweep_story(sweep: Sweep, passing: list[SweepPoint], failing: SweepPoint | None, target: float) -> str:
+    told = [f"{1 / p.tpot_seconds:.3g} tokens/s per user at {p.concurrency:g}" for p in (*passing[-1:], failing) if p]
+    means = " (means, not percentiles)" if all(p.statistic == "mean" for p in sweep.points) else ""
+    return f"{', '.join(told)}; {1 / target:.3g} needed{means}"

@@ -1,0 +1,210 @@
+"""The world -> evidence: reads every source that the settings name, joins them by deployment, and says how each went.
+
+A source that fails becomes a line in `sources`; the others are read all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from advisor import merge
+from advisor.domain.errors import SourceError, UsageError
+from advisor.domain.evidence import Evidence, RequestLog, Window
+from advisor.domain.report import SourceState
+from advisor.engines.startup import StartupFacts
+from advisor.settings import Settings
+from advisor.sources.engine_endpoint import read_engine
+from advisor.sources.evidence_file import read_evidence_file
+from advisor.sources.metrics_reading import DeploymentMetrics, MetricsReading
+from advisor.sources.model_config import read_model_config
+from advisor.sources.prometheus import read_prometheus
+from advisor.sources.request_log import read_request_logs
+from advisor.sources.startup_log import read_startup_log
+from advisor.sources.sweep import read_sweeps
+
+Read = TypeVar("Read")
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What was read. `queries` and `samples` are what engine metrics cost."""
+
+    deployments: dict[str, Evidence] = field(default_factory=dict)
+    sources: list[SourceState] = field(default_factory=list)
+    queries: int = 0
+    samples: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def attempt(self, name: str, read: Callable[[], Read]) -> Read | None:
+        """The result of reading a source, or None with the failure noted."""
+        try:
+            return read()
+        except SourceError as error:
+            self.sources.append(SourceState(name, "failed", str(error)))
+            return None
+
+
+def gather(settings: Settings, window: Window) -> Gathered:
+    """Evidence of every deployment that any source knows. Raises UsageError for what cannot be joined."""
+    out = Gathered()
+    for path in settings.evidence:
+        for evidence in read_evidence_file(path, window):
+            out.deployments[evidence.name] = evidence
+        out.sources.append(SourceState(f"evidence {path.name}", "ok", f"{len(out.deployments)} deployments"))
+    metrics = _metrics(settings, window, out)
+    _logs(settings, window, metrics, out)
+    _startup_logs(settings, out)
+    _files(settings, out)
+    for name, evidence in list(out.deployments.items()):
+        out.deployments[name] = _with_settings(settings, evidence)
+    return out
+
+
+def names_of(found: Iterable[DeploymentMetrics]) -> dict[str, DeploymentMetrics]:
+    """Deployments by name: `model_name` when that is unique, else every identity label joined by `/`."""
+    listed = list(found)
+    models = Counter(d.labels.get("model_name", "") for d in listed)
+    named: dict[str, DeploymentMetrics] = {}
+    for one in listed:
+        model = one.labels.get("model_name", "")
+        name = model if model and models[model] == 1 else "/".join(v for v in one.labels.values() if v)
+        named[name or "unnamed"] = one
+    return named
+
+
+def _metrics(settings: Settings, window: Window, out: Gathered) -> dict[str, DeploymentMetrics]:
+    readings: list[MetricsReading | None] = []
+    if settings.prometheus is not None:
+        options = settings.prometheus
+        readings.append(out.attempt("prometheus", lambda: read_prometheus(options, window)))
+    for engine in settings.engines:
+        readings.append(out.attempt("engine", lambda engine=engine: read_engine(engine, window.end)))  # type: ignore[misc]
+    good = [r for r in readings if r is not None]
+    for reading in good:
+        out.sources.append(reading.state)
+        out.queries += reading.queries
+        out.samples += reading.samples
+    named = names_of(d for r in good for d in r.deployments)
+    for name, metrics in named.items():
+        out.deployments[name] = merge.with_metrics(_known(out, name, window), metrics)
+        out.notes += [f"{name}: {note}" for note in metrics.notes]
+    return named
+
+
+def _logs(settings: Settings, window: Window, metrics: Mapping[str, DeploymentMetrics], out: Gathered) -> None:
+    if settings.logs is None:
+        return
+    instances = {e.instance: (name, e.epoch_start) for name, m in metrics.items() for e in m.engines}
+    models = {m.labels.get("model_name", name): name for name, m in metrics.items()} | {n: n for n in out.deployments}
+
+    def resolve(model: str, upstream: str) -> str | None:
+        if upstream in instances:
+            return instances[upstream][0]
+        return models.get(model, None if metrics else model)
+
+    def latency_since(upstream: str) -> float:
+        epochs = [start for _, start in instances.values()]
+        return instances[upstream][1] if upstream in instances else max(epochs, default=window.start)
+
+    reading = read_request_logs(settings.logs, window, resolve, latency_since)
+    out.sources.append(reading.state)
+    for name, log in reading.logs.items():
+        out.deployments[name] = _with_log(_known(out, name, window), log)
+    if reading.strangers:
+        told = ", ".join(f"{model} ({count:,})" for model, count in list(reading.strangers.items())[:5])
+        out.sources.append(
+            SourceState("request log models", "partial", f"no deployment claims {told}: map them in logs.aliases")
+        )
+
+
+def _with_log(evidence: Evidence, log: RequestLog) -> Evidence:
+    return replace(evidence, log=log)
+
+
+def _startup_logs(settings: Settings, out: Gathered) -> None:
+    for path in settings.startup_logs:
+        facts = _startup(path, out)
+        if facts is not None:
+            name = _served(facts, out)
+            out.deployments[name] = merge.with_startup(out.deployments[name], facts)
+    for name, options in settings.deployments.items():
+        for path in options.startup_logs if name in out.deployments else ():
+            facts = _startup(path, out)
+            if facts is not None:
+                out.deployments[name] = merge.with_startup(out.deployments[name], facts)
+
+
+def _startup(path: Path, out: Gathered) -> StartupFacts | None:
+    name = f"start-up log {path.name}"
+    facts = out.attempt(name, lambda: read_startup_log(path))
+    if facts is not None:
+        out.sources.append(SourceState(name, "ok", merge.startup_summary(facts)))
+    return facts
+
+
+def _served(facts: StartupFacts, out: Gathered) -> str:
+    """The deployment that a start-up log belongs to: by its served names, else the only one there is."""
+    for served in facts.served_names:
+        if served in out.deployments:
+            return served
+    if not out.deployments:
+        name = next(iter(facts.served_names), "unnamed")
+        out.deployments[name] = Evidence(name=name, window=Window(0.0, 0.0))
+        return name
+    return _only(out, "a start-up log whose model is not among the deployments", "deployments.NAME.startup_logs")
+
+
+def _files(settings: Settings, out: Gathered) -> None:
+    if settings.sweeps:
+        name = _only(out, "--sweep", "deployments.NAME.sweeps")
+        _sweep(name, settings.sweeps, out)
+    if settings.model_config_file is not None:
+        name = _only(out, "--model-config", "deployments.NAME.model_config_file")
+        _model(name, settings.model_config_file, out)
+    for name, options in settings.deployments.items():
+        if name not in out.deployments:
+            out.sources.append(SourceState(f"deployment {name}", "partial", "configured, but no source shows it"))
+            continue
+        if options.sweeps:
+            _sweep(name, options.sweeps, out)
+        if options.model_config_file is not None:
+            _model(name, options.model_config_file, out)
+
+
+def _sweep(name: str, paths: tuple[Path, ...], out: Gathered) -> None:
+    sweep = out.attempt("sweep", lambda: read_sweeps(paths))
+    if sweep is not None:
+        out.sources.append(SourceState("sweep", "ok", f"{len(sweep.points)} points from {sweep.source}"))
+        out.deployments[name] = replace(out.deployments[name], sweep=sweep)
+
+
+def _model(name: str, path: Path, out: Gathered) -> None:
+    config = read_model_config(path)
+    evidence = out.deployments[name]
+    out.deployments[name] = replace(evidence, model=replace(evidence.model, config=config))
+
+
+def _with_settings(settings: Settings, evidence: Evidence) -> Evidence:
+    own = settings.deployments.get(evidence.name)
+    flags = dict(own.flags) if own else {}
+    evidence = merge.with_flags(evidence, flags, "config")
+    workload = own.workload if own and own.workload else None
+    if workload is None:
+        workload = settings.workload if "workload" in settings.model_fields_set else evidence.workload
+    return replace(evidence, slo=settings.slo_of(evidence.name, evidence.slo), workload=workload)
+
+
+def _known(out: Gathered, name: str, window: Window) -> Evidence:
+    return out.deployments.get(name) or Evidence(name=name, window=window)
+
+
+def _only(out: Gathered, what: str, setting: str) -> str:
+    if len(out.deployments) != 1:
+        raise UsageError(
+            f"{what}: {len(out.deployments)} deployments, so say which one in the configuration ({setting})"
+        )
+    return next(iter(out.deployments))

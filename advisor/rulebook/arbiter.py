@@ -1,0 +1,95 @@
+"""One change at a time: which advice is open, which waits behind it, and what that makes of the deployment.
+
+The order, first to last:
+1. severity: critical, warning, opportunity, info. What hurts users now goes before what saves money.
+2. verdict: replicas and sharding before flags (a flag cannot replace a missing GPU), flags before measurements,
+   measurements before better instruments, those before investigations.
+3. knob: max_model_len before max_num_seqs before max_num_batched_tokens: a limit that refuses traffic hides the rest.
+4. the rule's id, so that the order never depends on the file system.
+
+One knob gets one value: the first in this order. A deployment that is only being planned (nothing runs) gets all its
+flags at once, all open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from advisor.domain.advice import SEVERITIES, Advice, Finding, Judgement, NotFired, Status, Verdict
+from advisor.domain.evidence import Evidence
+from advisor.domain.fact import Fact
+
+from .composer import Refusal, compose
+from .judge import Verdicts, evidence_lines, judge
+from .schema import Rule
+
+VERDICT_ORDER: tuple[Verdict, ...] = (
+    "add_replicas",
+    "reshard",
+    "remove_replicas",
+    "split_workload",
+    "change_flag",
+    "run_sweep",
+    "fix_instrumentation",
+    "investigate",
+)
+KNOB_ORDER = ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas", None)
+CANNOT_TELL: tuple[Verdict, ...] = ("run_sweep", "fix_instrumentation")
+Options = Sequence[Mapping[str, object]]
+
+
+def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact], options: Options) -> Judgement:
+    """Judge all rules and arbitrate what they ask for."""
+    verdicts = judge(rules, evidence, facts)
+    composed = [compose(r, evidence, facts, options) for r in verdicts.fired if r.advise is not None]
+    advice = arbitrate([c for c in composed if isinstance(c, Advice)], planned=is_planned(facts))
+    refused = [NotFired(c.rule.id, c.reason, None, None) for c in composed if isinstance(c, Refusal)]
+    findings = tuple(
+        Finding(r.id, r.title, evidence_lines(r.condition, facts)) for r in verdicts.fired if r.advise is None
+    )
+    return Judgement(
+        status=_status(advice, verdicts, facts),
+        advice=advice,
+        findings=findings,
+        undetermined=tuple(u for _, u in verdicts.undetermined),
+        not_fired=(*verdicts.not_fired, *refused),
+    )
+
+
+def arbitrate(advice: Sequence[Advice], *, planned: bool) -> tuple[Advice, ...]:
+    """In the order above, one per knob; the first open, or every flag of a deployment that is only planned."""
+    ordered = sorted(advice, key=order)
+    kept: list[Advice] = []
+    for one in ordered:
+        if one.knob is None or all(one.knob != other.knob for other in kept):
+            kept.append(one)
+    return tuple(
+        replace(one, state="open") if place == 0 or (planned and one.verdict == "change_flag") else one
+        for place, one in enumerate(kept)
+    )
+
+
+def order(advice: Advice) -> tuple[int, int, int, str]:
+    """The sort key of the order above."""
+    return (
+        SEVERITIES.index(advice.severity),
+        VERDICT_ORDER.index(advice.verdict),
+        KNOB_ORDER.index(advice.knob),
+        advice.rule,
+    )
+
+
+def is_planned(facts: Mapping[str, Fact]) -> bool:
+    """Whether nothing runs yet: neither metrics nor a log, nor anything stated of a running server."""
+    seen = ("observed_seconds", "running_p95", "waiting_p95", "kv_usage_p95", "demand_requests_per_second_mean")
+    return all(facts[name].is_unknown for name in seen)
+
+
+def _status(advice: tuple[Advice, ...], verdicts: Verdicts, facts: Mapping[str, Fact]) -> Status:
+    if advice:
+        return "cannot_tell" if advice[0].verdict in CANNOT_TELL else "advice"
+    sized = ("recommended_max_model_len", "memory_ceiling_guaranteed", "latency_ceiling")
+    if is_planned(facts) and all(facts[name].is_unknown for name in sized):
+        return "no_data"
+    return "cannot_tell" if any(rule.matters for rule, _ in verdicts.undetermined) else "ok"

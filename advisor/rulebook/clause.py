@@ -1,0 +1,66 @@
+"""Comparisons joined by `all`, `any`, `not` and `undecided`, judged in Kleene's three values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from advisor.domain.errors import ConfigError
+from advisor.domain.fact import Fact
+
+from .condition import Condition, parse
+
+Joint = Literal["all", "any", "not", "undecided"]
+JOINTS: tuple[Joint, ...] = ("all", "any", "not", "undecided")
+MOST_DEPTH = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A joint over comparisons and clauses. `undecided` holds exactly when its only part is neither true nor false."""
+
+    joint: Joint
+    parts: tuple[Condition | Clause, ...]
+
+    def holds(self, facts: Mapping[str, Fact]) -> bool | None:
+        """True, False, or None when what is known leaves it open."""
+        values = [part.holds(facts) for part in self.parts]
+        if self.joint == "undecided":
+            return values[0] is None
+        if self.joint == "not":
+            return None if values[0] is None else not values[0]
+        deciding = self.joint == "any"
+        if deciding in values:
+            return deciding
+        return None if None in values else not deciding
+
+    def conditions(self) -> Iterator[Condition]:
+        """Every comparison in it, in order."""
+        for part in self.parts:
+            if isinstance(part, Condition):
+                yield part
+            else:
+                yield from part.conditions()
+
+
+def read(raw: Any, joint: Joint = "all", depth: int = 0) -> Clause:
+    """A clause from plain data: a list of comparisons (texts) and of mappings such as `any: [..]` or `not: text`."""
+    if depth > MOST_DEPTH:
+        raise ConfigError(f"conditions are nested deeper than {MOST_DEPTH}")
+    items = raw if isinstance(raw, list) else [raw]
+    if not items:
+        raise ConfigError(f"`{joint}` has no condition")
+    if joint in ("not", "undecided") and len(items) != 1:
+        raise ConfigError(f"`{joint}` takes one condition, not {len(items)}")
+    return Clause(joint, tuple(_part(item, depth) for item in items))
+
+
+def _part(item: Any, depth: int) -> Condition | Clause:
+    if isinstance(item, str):
+        return parse(item)
+    if isinstance(item, dict) and len(item) == 1:
+        joint, inner = next(iter(item.items()))
+        if joint in JOINTS:
+            return read(inner, joint, depth + 1)
+    raise ConfigError(f"{str(item)[:60]!r} is not a condition: a comparison, or one of {', '.join(JOINTS)} with a list")

@@ -1,0 +1,139 @@
+"""A rule that held -> the piece of advice: the flag to copy, the reason, the prediction, and how sure it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.domain.advice import Advice, Confidence, EvidenceLine, Prediction
+from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.evidence import Evidence
+from advisor.domain.fact import Fact
+from advisor.engines import flags_of
+
+from . import wording
+from .judge import evidence_lines
+from .schema import Advise, Expect, Rule
+
+LEAST_N = 500
+NOISE = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a rule that held yields no advice after all."""
+
+    rule: Rule
+    reason: str
+
+
+def compose(
+    rule: Rule, evidence: Evidence, facts: Mapping[str, Fact], options: Sequence[Mapping[str, object]]
+) -> Advice | Refusal:
+    """The advice of one rule, queued; Refusal when the change would be none, or one that the engine refuses at start."""
+    advise = rule.advise
+    if advise is None:
+        return Refusal(rule, "asks for no change")
+    current, value = _values(advise, facts)
+    refusal = _refusal(advise, evidence, current, value)
+    if refusal is not None:
+        return Refusal(rule, refusal)
+    flag = _flag(advise, evidence, value)
+    lines = evidence_lines(rule.condition, facts)
+    confidence, basis = _confidence(rule, lines, facts, evidence)
+    return Advice(
+        id=_fingerprint(evidence.name, rule.id, value),
+        rule=rule.id,
+        title=wording.fill(rule.title, facts),
+        state="queued",
+        verdict=advise.verdict,
+        knob=advise.knob,
+        current=current,
+        recommended=value,
+        flag=flag,
+        severity=rule.severity,
+        confidence=confidence,
+        confidence_basis=basis,
+        reason=wording.fill(rule.reason, facts),
+        evidence=lines,
+        prediction=tuple(p for e in rule.expect if (p := _predict(e, facts, current, value)) is not None),
+        verify=wording.fill(rule.verify, facts),
+        undo=_undo(rule, advise, evidence, facts, current),
+        options=tuple(options) if advise.verdict in ("add_replicas", "reshard") else (),
+    )
+
+
+def _values(advise: Advise, facts: Mapping[str, Fact]) -> tuple[float | None, float | None]:
+    current = facts[advise.knob].number if advise.knob else None
+    value = facts[advise.to].number if advise.to else None
+    if advise.verdict == "add_replicas":
+        value = max(value or 0, (current or 1) + 1)
+    return current, value
+
+
+def _flag(advise: Advise, evidence: Evidence, value: float | None) -> str | None:
+    """The flag to copy, or None where the advice is no flag or its value is not known."""
+    if advise.verdict != "change_flag" or advise.knob is None or value is None:
+        return None
+    return flags_of(evidence.engine).render_flag(advise.knob, int(value))
+
+
+def _refusal(advise: Advise, evidence: Evidence, current: float | None, value: float | None) -> str | None:
+    if advise.verdict != "change_flag" or advise.knob is None:
+        return None
+    if value is None:
+        return f"{advise.to} is not known"
+    if current is not None and abs(value - current) < NOISE * current:
+        return f"{current:,.0f} -> {value:,.0f} is a change of under 10 %"
+    running = {name: flag.value for name, flag in evidence.flags.items()}
+    wrong = flags_of(evidence.engine).violations(running | {advise.knob: int(value)}, evidence.engine_version)
+    return f"the engine would refuse to start: {wrong[0]}" if wrong else None
+
+
+def _undo(rule: Rule, advise: Advise, evidence: Evidence, facts: Mapping[str, Fact], current: float | None) -> str:
+    return _flag(advise, evidence, current) or wording.fill(rule.undo, facts)
+
+
+def _predict(
+    expect: Expect, facts: Mapping[str, Fact], current: float | None, value: float | None
+) -> Prediction | None:
+    now = facts[expect.metric]
+    low = facts[expect.at_least].floor if expect.at_least else None
+    high = facts[expect.at_most].ceiling if expect.at_most else None
+    present = now.number if now.number is not None else now.ceiling
+    if expect.scales == "to_zero":
+        low, high = 0.0, present
+    elif expect.scales == "down":
+        high = present
+    elif expect.scales and present is not None and current and value:
+        by = value / current if expect.scales == "with_knob" else current / value
+        low, high = sorted((present, present * by))
+    if low is None and high is None:
+        return None
+    return Prediction(expect.metric, now.number, low, high, CATALOGUE[expect.metric].unit)
+
+
+def _confidence(
+    rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str, Fact], evidence: Evidence
+) -> tuple[Confidence, str]:
+    """Low on assumptions, medium on small samples or with something left open, high otherwise."""
+    used = [facts[line.fact] for line in lines]
+    assumed = [line.fact for line in lines if facts[line.fact].basis == "assumed" and line.fact != "slo_target"]
+    if assumed:
+        return "low", f"stated or assumed, not measured here: {', '.join(dict.fromkeys(assumed))}"
+    left_open = [c.fact for c in rule.condition.conditions() if c.holds(facts) is None]
+    if left_open:
+        return "medium", f"not known: {', '.join(dict.fromkeys(left_open))}"
+    sizes = [f.n for f in used if f.n is not None]
+    if sizes and min(sizes) < LEAST_N:
+        return "medium", f"the smallest sample behind it is {min(sizes):,}"
+    if not sizes:
+        return "medium", "arithmetic on stated figures; nothing was measured on this deployment"
+    hours = evidence.window.seconds / 3600
+    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}, window {hours:,.0f} h"
+
+
+def _fingerprint(deployment: str, rule: str, value: float | None) -> str:
+    text = "\0".join((deployment, rule, "" if value is None else f"{value:g}"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]

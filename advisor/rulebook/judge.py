@@ -1,0 +1,93 @@
+"""Rules x facts -> what held, what did not and by how much, and what could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from advisor.domain.advice import EvidenceLine, Need, NotFired, Undetermined
+from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.evidence import Evidence, Slo
+from advisor.domain.fact import Fact
+
+from .clause import Clause
+from .condition import Condition
+from .schema import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The rules of one deployment, sorted by what came of them; rules that do not apply to it are in none."""
+
+    fired: tuple[Rule, ...]
+    undetermined: tuple[tuple[Rule, Undetermined], ...]
+    not_fired: tuple[NotFired, ...]
+
+
+def judge(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact]) -> Verdicts:
+    """Evaluate every rule that applies."""
+    fired: list[Rule] = []
+    open_: list[tuple[Rule, Undetermined]] = []
+    not_fired: list[NotFired] = []
+    for rule in rules:
+        if not applies(rule, evidence):
+            continue
+        outcome = rule.condition.holds(facts)
+        if outcome:
+            fired.append(rule)
+        elif outcome is None:
+            open_.append((rule, Undetermined(rule.id, needs(rule.condition, facts))))
+        else:
+            not_fired.append(closest(rule, facts))
+    return Verdicts(tuple(fired), tuple(open_), tuple(not_fired))
+
+
+def applies(rule: Rule, evidence: Evidence) -> bool:
+    """Whether the rule is meant for this workload and these objectives."""
+    if rule.workload is not None and rule.workload != evidence.workload:
+        return False
+    return rule.objective is None or _given(rule.objective, evidence.slo)
+
+
+def evidence_lines(clause: Clause, facts: Mapping[str, Fact]) -> tuple[EvidenceLine, ...]:
+    """The comparisons that made a rule hold, with their figures."""
+    lines = []
+    for condition in clause.conditions():
+        if condition.holds(facts):
+            fact = facts[condition.fact]
+            shown = fact.value if fact.value is not None else fact.low if fact.low is not None else fact.high
+            lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, condition.text))
+    return tuple(lines)
+
+
+def needs(clause: Clause, facts: Mapping[str, Fact]) -> tuple[Need, ...]:
+    """The facts that leave a rule open, each with why it is not known."""
+    named: dict[str, str] = {}
+    for condition in clause.conditions():
+        if condition.holds(facts) is None:
+            for name in condition.missing(facts):
+                named.setdefault(name, facts[name].unknown or _between(facts[name]))
+    return tuple(Need(name, reason) for name, reason in named.items())
+
+
+def closest(rule: Rule, facts: Mapping[str, Fact]) -> NotFired:
+    """Of the comparisons that failed, the one nearest to holding."""
+    failed = [c for c in rule.condition.conditions() if c.holds(facts) is False] or list(rule.condition.conditions())
+    nearest = min(failed, key=lambda c: _rank(c, facts))
+    return NotFired(rule.id, nearest.text, facts[nearest.fact].value, nearest.distance(facts))
+
+
+def _rank(condition: Condition, facts: Mapping[str, Fact]) -> float:
+    distance = condition.distance(facts)
+    return float("inf") if distance is None else distance
+
+
+def _given(objective: str, slo: Slo) -> bool:
+    targets = {"tpot": slo.tpot_seconds, "ttft": slo.ttft_seconds}
+    return any(t is not None for t in targets.values()) if objective == "any" else targets[objective] is not None
+
+
+def _between(fact: Fact) -> str:
+    low = "?" if fact.low is None else f"{fact.low:.4g}"
+    high = "?" if fact.high is None else f"{fact.high:.4g}"
+    return f"only known to lie between {low} and {high} ({fact.source or 'bounds'}): not enough to decide"

@@ -1,0 +1,40 @@
+"""The page of a rule: the same headings for every one, from its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .clause import Clause
+from .condition import Condition
+from .schema import Rule
+
+HEADINGS = (
+    ("What it checks", "what"),
+    ("Why it costs", "why"),
+    ("Evidence it needs", "evidence"),
+    ("What to change", "change"),
+    ("How to verify", "verify"),
+    ("How to undo", "undo"),
+    ("Limits", "limits"),
+)
+
+
+def render(rule: Rule) -> str:
+    """The page as plain text."""
+    lines = [f"{rule.id} · {rule.severity}", rule.title, "", "It holds when"]
+    lines += [f"  {line}" for line in _conditions(rule.condition)]
+    if rule.advise is not None:
+        target = f" {rule.advise.knob} -> {rule.advise.to}" if rule.advise.knob else ""
+        lines += ["", "It advises", f"  {rule.advise.verdict}{target}"]
+    for heading, field in HEADINGS:
+        lines += ["", heading, f"  {getattr(rule, field).strip()}"]
+    return "\n".join(lines) + "\n"
+
+
+def _conditions(clause: Clause, indent: str = "") -> Iterator[str]:
+    for part in clause.parts:
+        if isinstance(part, Condition):
+            yield f"{indent}{part.text}"
+        else:
+            yield f"{indent}{part.joint}:"
+            yield from _conditions(part, indent + "  ")

@@ -1,0 +1,123 @@
+"""A rule as its YAML file states it. Arithmetic is not here: a rule only compares facts that estimates computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from advisor.domain.advice import Severity, Verdict
+from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.errors import ConfigError
+
+from . import clause, wording
+from .condition import known_fact
+
+Given = TypeVar("Given")
+Read = TypeVar("Read")
+Knob = Literal["max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas"]
+
+
+class Advise(BaseModel):
+    """What a rule that holds asks for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    verdict: Verdict = Field(description="kind of change")
+    knob: Knob | None = Field(default=None, description="the setting to change, for change_flag and replicas")
+    to: str | None = Field(default=None, description="the fact that holds the value advised")
+
+    @field_validator("to")
+    @classmethod
+    def _catalogued(cls, value: str | None) -> str | None:
+        return None if value is None else _checked(known_fact, value)
+
+
+class Expect(BaseModel):
+    """One prediction: a metric, and between which facts or shares of its present value it will lie afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metric: str = Field(description="the fact that will tell")
+    at_most: str | None = Field(default=None, description="fact that bounds it from above afterwards")
+    at_least: str | None = Field(default=None, description="fact that bounds it from below afterwards")
+    scales: Literal["with_knob", "against_knob", "down", "to_zero"] | None = Field(
+        default=None, description="how it follows the change where no fact bounds it"
+    )
+
+    @field_validator("metric", "at_most", "at_least")
+    @classmethod
+    def _catalogued(cls, value: str | None) -> str | None:
+        return None if value is None else _checked(known_fact, value)
+
+
+class Rule(BaseModel):
+    """A rule: when it holds, what it asks for, and the headings from which its page is made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9-]*/[a-z][a-z0-9-]*$", description="<area>/<name>, as its file is called")
+    title: str = Field(min_length=1, max_length=100)
+    severity: Severity
+    workload: Literal["interactive", "batch"] | None = Field(default=None, description="the only workload it is for")
+    objective: Literal["any", "tpot", "ttft"] | None = Field(
+        default=None, description="applies only with this objective"
+    )
+    when: tuple[Any, ...] = Field(min_length=1, description="conditions, all of which must hold")
+    advise: Advise | None = Field(default=None, description="absent for a finding that asks for no change")
+    reason: str = Field(min_length=1, max_length=300, description="one line, with {fact} filled in")
+    expect: tuple[Expect, ...] = ()
+    what: str
+    why: str
+    evidence: str
+    change: str
+    verify: str
+    undo: str
+    limits: str
+
+    @field_validator("when")
+    @classmethod
+    def _readable(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        _checked(clause.read, list(value))
+        return value
+
+    @field_validator("reason", "verify", "undo", "title")
+    @classmethod
+    def _fillable(cls, value: str) -> str:
+        _checked(wording.names, value)
+        return value
+
+    @cached_property
+    def condition(self) -> clause.Clause:
+        """The conditions, parsed."""
+        return clause.read(list(self.when))
+
+    @property
+    def matters(self) -> bool:
+        """Whether leaving it undecided means that the deployment cannot be judged."""
+        return self.severity in ("critical", "warning")
+
+
+def problems(rule: Rule) -> tuple[str, ...]:
+    """What a rule's author should mend although it can be read: used by the linter."""
+    found = []
+    advise = rule.advise
+    if advise is not None and advise.verdict == "change_flag" and (advise.knob is None or advise.to is None):
+        found.append("change_flag needs `knob` and `to`")
+    if advise is not None and advise.to is not None and CATALOGUE[advise.to].unit == "-":
+        found.append(f"`to: {advise.to}` is not a number")
+    if advise is not None and advise.verdict == "change_flag" and not rule.expect:
+        found.append("a change needs a prediction (`expect`) that can refute it")
+    if rule.severity in ("critical", "warning") and advise is None:
+        found.append(f"severity {rule.severity} but nothing is advised")
+    return tuple(found)
+
+
+def _checked(read: Callable[[Given], Read], value: Given) -> Read:
+    """Pydantic wants ValueError; the reader's ConfigError keeps its text."""
+    try:
+        return read(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
