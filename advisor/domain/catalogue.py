@@ -55,6 +55,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("kv_pool_tokens", "tokens", "KV pool of one engine, as it reports it"),
     ("kv_pool_tokens_predicted", "tokens", "KV pool of one engine by arithmetic"),
     ("kv_pool_relative_error", "ratio", "(predicted - reported) / reported, signed"),
+    ("kv_pool_disagreement", "ratio", "how far the reported pool lies outside what arithmetic allows"),
     ("memory_ceiling_guaranteed", "sequences", "KV pool / length limit: below it no request can be preempted"),
     (
         "memory_ceiling_expected",
@@ -107,6 +108,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("slo_target", "ratio", "share of requests that must meet the targets"),
     ("slo_attainment_tpot", "ratio", "requests that met the TPOT target"),
     ("slo_attainment_ttft", "ratio", "requests that met the TTFT target"),
+    ("slo_attainment_itl", "ratio", "gaps between tokens within the ITL target"),
     ("prefix_cache_hit_rate", "ratio", "prompt tokens found in the prefix cache / looked up"),
     ("replica_imbalance", "ratio", "mean running requests of the busiest engine / of all engines"),
     ("demand_requests_per_second_p99", "1/s", "99th percentile of 5-minute arrival rates of the deployment"),

@@ -11,6 +11,8 @@ from advisor.domain.fact import Fact
 _FACTORS = frozenset({"max_model_len_cost_ratio", "replica_imbalance", "demand_over_capacity"})
 """Ratios that people read as "so many times", not as a share."""
 
+_NOTHING = "unknown"
+
 
 def seconds(*values: float) -> str:
     """A time: 0.0143 is `14.3 ms`, 1.84 is `1.84 s`, 0.5 to 0.7 is `0.5-0.7 s`."""
@@ -25,8 +27,8 @@ def ratio(*values: float) -> str:
 
 
 def factor(*values: float) -> str:
-    """A multiple: 85.333 is `85.33x`."""
-    return _span(*(_significant(v, digits=4) for v in values)) + "x"
+    """A multiple, to the second decimal: 85.333 is `85.33x`; a small one keeps two digits, `0.0042x`."""
+    return _span(*(_trimmed(f"{v:,.2f}") if abs(v) >= 0.1 else _significant(v, digits=2) for v in values)) + "x"
 
 
 def tokens(*values: float) -> str:
@@ -93,7 +95,7 @@ def span(low: float | None, high: float | None, unit: str) -> str:
     write = _BY_UNIT.get(unit, number)
     bounds = [v for v in (low, high) if v is not None and math.isfinite(v)]
     if not bounds:
-        return "unknown"
+        return _NOTHING
     if len(bounds) == 2:
         return write(*bounds)
     return f"{'at least' if bounds[0] == low else 'at most'} {write(*bounds)}"
@@ -113,9 +115,8 @@ def figure(name: str, fact: Fact) -> str:
 
 def interval(name: str, fact: Fact) -> str:
     """The bounds around a known value, `6,190-6,480`; empty where there are none."""
-    if fact.number is None or (fact.low is None and fact.high is None):
-        return ""
-    return span(fact.low, fact.high, unit_of(name))
+    bounds = span(fact.low, fact.high, unit_of(name))
+    return "" if fact.number is None or bounds == _NOTHING else bounds
 
 
 def _span(*texts: str) -> str:

@@ -1,0 +1,180 @@
+"""What a report says in words, the same in every format for people. Nothing here is escaped: the formats do that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from advisor.domain.advice import Advice, EvidenceLine, NotFired, Prediction, Status, Undetermined
+from advisor.domain.evidence import Evidence, Slo, Window
+from advisor.domain.numbers import duration, number, quantity, seconds, setting, span, unit_of
+from advisor.domain.report import DeploymentReport
+
+_ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM"}
+_ACRONYMS = frozenset({"ttft", "tpot", "itl", "kv", "slo"})
+_VERDICTS = {
+    "change_flag": "change a flag",
+    "add_replicas": "add replicas",
+    "remove_replicas": "remove replicas",
+    "reshard": "shard differently",
+    "split_workload": "split the workload",
+    "run_sweep": "run a sweep",
+    "fix_instrumentation": "fix instrumentation",
+    "investigate": "investigate",
+}
+
+
+def mark(status: Status, advice: Advice | None = None) -> str:
+    """One character for the eye: `!` act, `^` an opportunity, `.` fine, `?` cannot tell, `-` no data."""
+    if advice is not None and status == "advice":
+        return "!" if advice.severity in {"critical", "warning"} else "^"
+    return {"advice": "^", "ok": ".", "cannot_tell": "?", "no_data": "-"}[status]
+
+
+def answers(deployment: DeploymentReport) -> list[tuple[str, str, str]]:
+    """The answer in one line each: (mark, what to do, why). Several where several flags are to change together."""
+    status = deployment.judgement.status
+    said = [(mark(status, a), action(a), a.reason) for a in deployment.judgement.advice if a.state == "open"]
+    return said or [(mark(status), *why_not_advised(deployment))]
+
+
+def engine(evidence: Evidence) -> str:
+    """`vLLM 0.32.0`."""
+    return f"{_ENGINES.get(evidence.engine, evidence.engine)} {evidence.engine_version or ''}".rstrip()
+
+
+def action(advice: Advice) -> str:
+    """What to do in the fewest words: `--max-num-seqs 16 -> 24`, `4 -> 6 replicas`, `run a sweep`."""
+    if advice.recommended is None:
+        return advice.flag or _VERDICTS[advice.verdict]
+    change = _change(advice)
+    if advice.verdict in {"add_replicas", "remove_replicas"}:
+        return f"{change} replicas"
+    option, _, value = (advice.flag or advice.knob or _VERDICTS[advice.verdict]).partition(" ")
+    return f"{option} {change}" if not value or value == setting(advice.recommended) else f"{option} {value}"
+
+
+def headline(advice: Advice) -> str:
+    """The advice as a sentence: `raise max_num_seqs from 16 to 24`; without a number, the title of its rule."""
+    if advice.recommended is None or advice.knob is None:
+        return advice.title
+    if advice.current is None:
+        return f"set {advice.knob} to {number(advice.recommended)}"
+    direction = "raise" if advice.recommended > advice.current else "lower"
+    return f"{direction} {advice.knob} from {_count(advice.current)} to {_count(advice.recommended)}"
+
+
+def why_not_advised(deployment: DeploymentReport) -> tuple[str, str]:
+    """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `no TPOT target was given`."""
+    judgement = deployment.judgement
+    if judgement.status == "ok":
+        return "none", "; ".join(f.title for f in judgement.findings) or "every rule was decided, and none fired"
+    if judgement.status == "no_data":
+        return "no data", "no traffic was seen, and nothing was given to compute from"
+    lacks = needs(judgement.undetermined)
+    return "cannot tell", f"{lacks[0].facts[0]}: {lacks[0].reason}" if lacks else "rules that matter are undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A reason, the facts that are Unknown because of it, and how many rules wait for them."""
+
+    reason: str
+    facts: tuple[str, ...]
+    rules: int
+
+
+def needs(undetermined: tuple[Undetermined, ...]) -> list[Lack]:
+    """What undecided rules lack, the most wanted first."""
+    facts: dict[str, dict[str, None]] = {}
+    rules: Counter[str] = Counter()
+    for rule in undetermined:
+        rules.update({need.reason for need in rule.needs})
+        for need in rule.needs:
+            facts.setdefault(need.reason, {})[need.fact] = None
+    return [Lack(reason, tuple(facts[reason]), number) for reason, number in rules.most_common()]
+
+
+def nearest(not_fired: tuple[NotFired, ...]) -> list[NotFired]:
+    """Rules that did not hold, the closest to holding first."""
+    return sorted(not_fired, key=lambda rule: float("inf") if rule.distance is None else abs(rule.distance))
+
+
+def shortfall(rule: NotFired) -> str:
+    """Why it did not fire: `fires when preempted_share > 0.5%; it is 0 %`."""
+    fact = rule.condition.split(maxsplit=1)[0] if rule.condition.strip() else ""
+    return f"fires when {rule.condition}; it is {quantity(rule.value, unit_of(fact))}"
+
+
+def expectation(prediction: Prediction) -> str:
+    """`TTFT p99 1.8 s -> 0.5-0.7 s`."""
+    now = "" if prediction.now is None else f"{quantity(prediction.now, prediction.unit)} "
+    return f"{label(prediction.metric)} {now}-> {span(prediction.low, prediction.high, prediction.unit)}"
+
+
+def label(name: str) -> str:
+    """A fact's name as people write it: `ttft_p99` is `TTFT p99`, `kv_usage_p95` is `KV usage p95`."""
+    return " ".join(part.upper() if part in _ACRONYMS else part for part in name.split("_"))
+
+
+def objectives(slo: Slo) -> str:
+    """`SLO p99: 40 ms a token, first token 2 s`."""
+    targets = (("{} a token", slo.tpot_seconds), ("gap {}", slo.itl_seconds), ("first token {}", slo.ttft_seconds))
+    given = [words.format(seconds(target)) for words, target in targets if target is not None]
+    return f"SLO p{number(slo.percentile)}: {', '.join(given)}" if given else "no SLO given"
+
+
+def span_of_time(window: Window) -> str:
+    """`7 d to Sun 29 Nov 2026 16:00 UTC`."""
+    return f"{duration(window.seconds)} to {moment(window.end)}"
+
+
+def moment(unix_seconds: float) -> str:
+    """`Sun 29 Nov 2026 16:00 UTC`."""
+    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%a %d %b %Y %H:%M UTC")
+
+
+def deployments(number: int) -> str:
+    """`1 deployment`, `4 deployments`, `no deployments`."""
+    return f"{number or 'no'} deployment{'' if number == 1 else 's'}"
+
+
+def replicas(count: int | None) -> str:
+    """`2 replicas`; empty when nobody knows."""
+    return "" if count is None else f"{count} replica{'' if count == 1 else 's'}"
+
+
+def ground(line: EvidenceLine) -> str:
+    """A condition and what it was decided on, `kv_usage_p95 < 60%: 4 %`; "is unknown" already says what there is."""
+    return line.condition if line.value is None else f"{line.condition}: {quantity(line.value, line.unit)}"
+
+
+def option(choice: Mapping[str, object]) -> str:
+    """One way to do it: `replicas 6, tensor parallel size 4, kv pool tokens 587,158`."""
+    written = {key: _count(v) if isinstance(v, int | float) else v for key, v in choice.items()}
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in written.items())
+
+
+def traffic(evidence: Evidence) -> str:
+    """What was seen of it, and since when its latencies count: `412,310 requests; engines unchanged since ...`."""
+    log, window = evidence.log, evidence.window
+    given = evidence.joint or evidence.totals
+    seen = [f"{log.requests:,} requests in the log"] if log else [f"{given.n:,} requests given"] if given else []
+    if evidence.engines:
+        number = len(evidence.engines)
+        seen.append(f"metrics of {number} engine{'' if number == 1 else 's'}")
+        since = max(engine.epoch_start for engine in evidence.engines)
+        if window.start < since < window.end:
+            seen.append(f"flags last changed on {moment(since)}, load and latency count from there")
+    return "; ".join(seen) or "no traffic was read: what follows is computed from the figures given"
+
+
+def _change(advice: Advice) -> str:
+    after = setting(advice.recommended or 0)
+    return after if advice.current is None else f"{setting(advice.current)} -> {after}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else setting(value)
