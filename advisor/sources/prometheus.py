@@ -1,0 +1,142 @@
+"""Engine metrics out of Prometheus, or anything that speaks its query API: a handful of queries for a whole fleet."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from advisor.domain.evidence import Window
+from advisor.domain.report import SourceState
+from advisor.engines.vllm import metrics as vllm
+
+from .http_session import HttpOptions
+from .metrics_assembly import assemble
+from .metrics_reading import MetricsReading, RawMetrics, Scope, Target
+from .metrics_series import LOOKBACK_SECONDS, RawSeries
+from .prometheus_api import PrometheusApi
+from .prometheus_plan import GAUGES, INFO, WHOLE, WINDOWS, Fleet, Kind, Selectors, quoted, scrape_interval, step_seconds
+
+_DISCOVERY_POINTS = 50
+_DISCOVERY_LEAST_STEP_SECONDS = 300
+
+LabelName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=200)]
+
+
+class PrometheusOptions(HttpOptions):
+    """A Prometheus, Thanos, Mimir or VictoriaMetrics that scrapes the engines."""
+
+    tenant: str | None = Field(None, description="Tenant of a shared Mimir or Cortex (X-Scope-OrgID)")
+    identity_labels: tuple[LabelName, ...] = Field(
+        ("job", "model_name"), min_length=1, description="Labels whose values make a deployment"
+    )
+    matchers: dict[LabelName, Annotated[str, StringConstraints(max_length=1000)]] = Field(
+        default_factory=dict, description="Labels and the values they must have, of the series that are read"
+    )
+    sample_budget: int = Field(
+        5_000_000, ge=10_000, description="Most samples to ask for; above it the fleet is read at wider steps"
+    )
+
+
+def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReading:
+    """All deployments that show vLLM's metrics within `window`.
+
+    About a dozen queries whatever the size of the fleet. Raises SourceError when the server fails; what it answers only
+    in part makes the state `partial`.
+    """
+    api = PrometheusApi(options, {"X-Scope-OrgID": options.tenant} if options.tenant else {})
+    selectors = Selectors(options.matchers)
+    fleet = _discover(api, selectors, window)
+    if fleet is None:
+        detail = f"no {vllm.RUNNING} in {_days(window.seconds)}; are the engines scraped, do the matchers fit?"
+        return MetricsReading((), SourceState("prometheus", "partial", detail), api.queries, api.samples)
+    raw, scope, steps = _read(api, selectors, options, fleet, window)
+    deployments = assemble(raw, scope)
+    found = f"{len(deployments)} deployments, {fleet.engines} engines, {steps}"
+    return MetricsReading(deployments, _state(api, found), api.queries, api.samples)
+
+
+def _discover(api: PrometheusApi, selectors: Selectors, window: Window) -> Fleet | None:
+    """Which engines lived when, and how often they were scraped, from one query."""
+    step = max(_DISCOVERY_LEAST_STEP_SECONDS, math.ceil(window.seconds / _DISCOVERY_POINTS))
+    start = min(window.start + step, window.end)
+    found = api.range(f"count_over_time({selectors.running}[{step}s])", start, window.end, step, series=1)
+    found = [series for series in found if series.times.size]
+    if not found:
+        return None
+    return Fleet(
+        engines=len(found),
+        engine_seconds=float(sum(series.times.size for series in found) * step),
+        first=max(window.start, min(float(series.times[0]) for series in found) - step),
+        last=min(window.end, max(float(series.times[-1]) for series in found)),
+        scrape_seconds=scrape_interval(step, max(float(series.values.max()) for series in found)),
+        jobs=frozenset(series.labels.get("job", "") for series in found),
+    )
+
+
+def _read(
+    api: PrometheusApi, selectors: Selectors, options: PrometheusOptions, fleet: Fleet, window: Window
+) -> tuple[RawMetrics, Scope, str]:
+    """Everything that is read, gauges first: they show where the newest data lies, and all grids end there."""
+    steps = {kind: step_seconds(kind, fleet, options.sample_budget) for kind in (GAUGES, WINDOWS, WHOLE, INFO)}
+
+    def read(query: str, kind: Kind, end: float) -> list[RawSeries]:
+        return api.range(query, fleet.first, end, steps[kind], kind.series * fleet.engines)
+
+    gauges = read(selectors.named(vllm.GAUGE_NAMES), GAUGES, fleet.last)
+    end = _newest(api, selectors, gauges, fleet.last)
+    begin = min((float(series.times[0]) for series in gauges if series.times.size), default=fleet.first)
+    handlers = "|".join(vllm.GENERATION_HANDLERS)
+    pairs = f'method="POST",handler=~{quoted(handlers)}'
+    scope = Scope(
+        identity_labels=tuple(options.identity_labels),
+        window=Window(window.start, end),
+        alive_seconds=max(LOOKBACK_SECONDS, 2.0 * steps[GAUGES]),
+    )
+    raw = RawMetrics(
+        gauges=[_until(series, end) for series in gauges],
+        windows=read(selectors.named(vllm.WINDOW_NAMES), WINDOWS, end),
+        whole=read(selectors.named(vllm.WHOLE_NAMES), WHOLE, end),
+        configs=read(selectors.of_engines(vllm.CONFIG, fleet.jobs), INFO, end),
+        starts=read(selectors.of_engines(vllm.PROCESS_START, fleet.jobs), INFO, end),
+        http=read(selectors.of_engines(vllm.HTTP_REQUESTS, fleet.jobs, pairs), INFO, end),
+        present=_present(api, selectors, scope, end),
+    )
+    gauge, counter, length = (steps[kind] for kind in (GAUGES, WINDOWS, WHOLE))
+    return raw, scope, f"{_days(end - begin)} at {gauge} s (gauges), {counter} s (counters), {length} s (lengths)"
+
+
+def _newest(api: PrometheusApi, selectors: Selectors, gauges: list[RawSeries], last: float) -> float:
+    """When the newest sample was taken; a grid alone does not tell, because the last value is repeated for a while."""
+    seen = max((float(series.times[-1]) for series in gauges if series.times.size), default=last)
+    answer = api.instant(f"max(timestamp({selectors.running}))", seen)
+    taken = [float(series.values[0]) for series in answer if series.values.size]
+    return min(seen, math.ceil(taken[0])) if taken else seen
+
+
+def _until(series: RawSeries, end: float) -> RawSeries:
+    known = series.times <= end
+    return RawSeries(series.name, series.labels, series.times[known], series.values[known])
+
+
+def _present(api: PrometheusApi, selectors: Selectors, scope: Scope, at: float) -> dict[Target, frozenset[str]]:
+    """Which of the series that date a release each process exposes now."""
+    by = ", ".join(("__name__", *scope.target_labels))
+    present: dict[Target, set[str]] = {}
+    for series in api.instant(f"count by ({by}) ({selectors.named(vllm.MARKERS)})", at):
+        present.setdefault(scope.target(series.labels), set()).add(series.name)
+    return {target: frozenset(names) for target, names in present.items()}
+
+
+def _state(api: PrometheusApi, found: str) -> SourceState:
+    cost = f"{api.queries} queries, {api.samples:,} samples"
+    dropped = f"; {api.dropped:,} samples without a finite value" if api.dropped else ""
+    if api.session.warnings:
+        warning = f"the server warns: {api.session.warnings[0]}"
+        return SourceState("prometheus", "partial", f"{warning}; {found}; {cost}{dropped}")
+    return SourceState("prometheus", "ok", f"{found}; {cost}{dropped}")
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / 86400:.1f} d" if seconds >= 86400 else f"{seconds / 3600:.1f} h"

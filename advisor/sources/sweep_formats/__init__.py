@@ -1,0 +1,1 @@
+"""What load generators write about a sweep, one file a tool."""
