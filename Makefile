@@ -1,0 +1,51 @@
+# Needs make, git and Python 3.11 to 3.13; everything else goes into .venv and build. `make help` lists the targets.
+
+UV_VERSION := 0.13.9
+UV := build/uv-$(UV_VERSION)/bin/uv
+export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(dir $(UV)):$(PATH)
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: help setup demo test lint format snapshots recording prometheus clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: .venv/.ready  ## create .venv with the locked dependencies
+
+demo: setup prometheus  ## advice for the recorded deployment in config/demo
+	@config/demo/run
+
+test: lint prometheus  ## everything: lint, then unit, whole-program and integration tests
+	pytest
+
+lint: setup  ## style, types and import layers
+	ruff check
+	ruff format --check
+	mypy
+	lint-imports
+
+format: setup  ## rewrite the code in the project's style
+	ruff check --fix
+	ruff format
+
+snapshots: setup prometheus  ## rewrite what snapshots and tests/scripts expect
+	pytest --snapshot-update
+
+recording: setup  ## make the metrics and the log in config/demo anew
+	python -m tests.recording config/demo
+
+# Without a Prometheus the demo reads the logs alone and tests are skipped; in CI its absence is an error.
+prometheus: setup
+	@.ci/install-prometheus || [ -z "$$CI" ]
+
+clean:  ## remove what the other targets built
+	rm -rf .venv build dist
+
+.venv/.ready: pyproject.toml uv.lock $(UV)
+	@$(UV) sync --locked --quiet
+	@touch $@
+
+$(UV):
+	@.ci/install-uv $(UV_VERSION) build/uv-$(UV_VERSION)
+	@touch $@

@@ -1,0 +1,118 @@
+"""A real Prometheus over recorded metrics: `with serve(Path("metrics.om.gz")) as url`, or as a program around another:
+
+    python tests/prometheus_server.py metrics.om.gz COMMAND... {url} ...
+
+Needs the programs `prometheus` and `promtool` (Debian: the package prometheus), and nothing but Python's own library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+READY_SECONDS = 60.0
+
+
+class PrometheusError(RuntimeError):
+    """A server could not be had; one line with the reason."""
+
+
+class PrometheusMissingError(PrometheusError):
+    """The programs are not installed."""
+
+
+@contextlib.contextmanager
+def serve(openmetrics: Path) -> Iterator[str]:
+    """Backfill `openmetrics` (text, or gzip by its name) into a fresh TSDB and serve it on a free loopback port.
+
+    Yields the URL once the server is ready; the process and its data are gone afterwards. Raises PrometheusMissingError
+    without the programs, PrometheusError when backfilling or starting fails.
+    """
+    prometheus, promtool = _program("prometheus"), _program("promtool")
+    with tempfile.TemporaryDirectory(prefix="prometheus-") as folder:
+        work = Path(folder)
+        _backfill(promtool, _plain_text(openmetrics, work), work / "tsdb")
+        (work / "prometheus.yml").write_text("scrape_configs: []\n")
+        port = _free_port()
+        log = work / "prometheus.log"
+        command = [
+            prometheus,
+            f"--config.file={work}/prometheus.yml",
+            f"--storage.tsdb.path={work}/tsdb",
+            "--storage.tsdb.retention.time=100y",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ]
+        with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+            try:
+                yield _ready(f"http://127.0.0.1:{port}", process, log)
+            finally:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(20)
+                process.kill()
+
+
+def _program(name: str) -> str:
+    beside_python = Path(sys.executable).parent  # where .ci/install-prometheus puts them
+    found = shutil.which(name) or shutil.which(name, path=str(beside_python))
+    if found is None:
+        raise PrometheusMissingError(
+            f"{name} is not installed: run .ci/install-prometheus, or install Debian's prometheus"
+        )
+    return found
+
+
+def _plain_text(openmetrics: Path, work: Path) -> Path:
+    if openmetrics.suffix != ".gz":
+        return openmetrics
+    plain = work / "metrics.om"
+    with gzip.open(openmetrics, "rb") as packed, plain.open("wb") as text:
+        shutil.copyfileobj(packed, text)
+    return plain
+
+
+def _backfill(promtool: str, openmetrics: Path, tsdb: Path) -> None:
+    """One block for up to a week of data: with the default of two hours promtool reads the file once a block."""
+    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "-q", "--max-block-duration=168h"]
+    done = subprocess.run([*command, str(openmetrics), str(tsdb)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PrometheusError(f"promtool could not backfill {openmetrics.name}: {done.stderr.strip()[-300:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _ready(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2) as answer:
+            if answer.status == 200:
+                return url
+        time.sleep(0.05)
+    raise PrometheusError(f"prometheus did not become ready at {url}: {log.read_text(errors='replace').strip()[-300:]}")
+
+
+def main(openmetrics: str, *command: str) -> int:
+    """Run `command` with `{url}` replaced while the server runs; its exit code."""
+    try:
+        with serve(Path(openmetrics)) as url:
+            return subprocess.run([word.replace("{url}", url) for word in command], check=False).returncode
+    except PrometheusError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
