@@ -1,4 +1,4 @@
-"""One evaluation: gather, estimate, judge. The only place where the stages meet; the command line and a daemon call it."""
+"""One evaluation: gather, estimate, judge. The only place where the stages meet."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,9 +81,8 @@ def _metrics(settings: Settings, window: Window, out: Gathered) -> dict[str, Dep
     readings: list[MetricsReading | None] = []
     if settings.prometheus is not None:
         options = settings.prometheus
-        readings.append(out.attempt("prometheus", lambda: read_prometheus(options, window)))
-    for engine in settings.engines:
-        readings.append(out.attempt("engine", lambda engine=engine: read_engine(engine, window.end)))  # type: ignore[misc]
+        readings.append(out.attempt("prometheus", partial(read_prometheus, options, window)))
+    readings += [out.attempt("engine", partial(read_engine, engine, window.end)) for engine in settings.engines]
     good = [r for r in readings if r is not None]
     for reading in good:
         out.sources.append(reading.state)
@@ -183,9 +183,10 @@ def _sweep(name: str, paths: tuple[Path, ...], out: Gathered) -> None:
 
 
 def _model(name: str, path: Path, out: Gathered) -> None:
-    config = read_model_config(path)
+    config = out.attempt(f"model config {path.name}", partial(read_model_config, path))
     evidence = out.deployments[name]
-    out.deployments[name] = replace(evidence, model=replace(evidence.model, config=config))
+    if config is not None:
+        out.deployments[name] = replace(evidence, model=replace(evidence.model, config=config))
 
 
 def _with_settings(settings: Settings, evidence: Evidence) -> Evidence:

@@ -42,8 +42,11 @@ def with_startup(evidence: Evidence, facts: StartupFacts) -> Evidence:
     gpu = evidence.gpu
     if facts.kv_available_bytes is not None:
         gpu = replace(gpu, kv_available_bytes=facts.kv_available_bytes)
-    joined = replace(evidence, engine_version=facts.version or evidence.engine_version, reported_pool=pool, gpu=gpu)
+    version = facts.version or evidence.engine_version
+    joined = replace(evidence, engine=facts.engine, engine_version=version, reported_pool=pool, gpu=gpu)
     stated = with_flags(joined, facts.flags, "startup_log")
+    if facts.engine != "vllm":
+        return stated
     # The log prints every argument that is not the default, so the silence about these is a statement.
     silent = {n: v for n, v in certain_defaults(facts.version).items() if n not in stated.flags}
     return with_flags(stated, silent, "default")

@@ -77,7 +77,8 @@ def _deployment(report: DeploymentReport) -> Iterator[str]:
         if missing:
             yield f"  metrics  missing or renamed: {', '.join(missing)}"
     coverage = report.facts["length_coverage"]
-    yield f"  coverage {f'{coverage.number:.1%} of finished requests are in the log' if coverage.number else coverage.unknown}"
+    logged = coverage.unknown or f"{coverage.number:.1%} of finished requests are in the log"
+    yield f"  coverage {logged}"
     for undetermined in report.judgement.undetermined:
         needs = "; ".join(f"{need.fact}: {need.reason}" for need in undetermined.needs)
         yield f"  open     {undetermined.rule}: {needs}"

@@ -13,7 +13,7 @@ import click
     "--rules", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="Directory with rules of your own."
 )
 def command(rule_id: str, rules: tuple[Path, ...]) -> None:
-    """What a rule checks, why it costs, how to change, verify and undo. RULE is an id such as length/limit-oversized."""
+    """What a rule checks, why it costs, how to change and undo. RULE is an id such as length/limit-oversized."""
     from advisor import rule_pack
     from advisor.domain.errors import UsageError
     from advisor.rulebook.page import render

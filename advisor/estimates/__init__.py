@@ -1,4 +1,4 @@
-"""Evidence -> facts: pure mathematics, one module a question. `estimate` is the order in which they build on each other."""
+"""Evidence -> facts: pure mathematics, one module a question; `estimate` is the order in which they build up."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     step = step_time.fit(evidence)
     add(token_budget.facts(evidence, step, known))
     add(memory_ceiling.facts(evidence, policy, known))
-    add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence)})
+    add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence, step)})
     add(sequence_cap.facts(evidence, policy, known))
     add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
     add({"itl_at_next_cap": step_time.predicted_gap(step, known)})
@@ -71,9 +71,11 @@ def _flags(evidence: Evidence) -> dict[str, Fact]:
 
 
 def _kv(evidence: Evidence) -> dict[str, Fact]:
+    error = kv_cache.kv_pool_relative_error(evidence)
     return {
         "kv_bytes_per_token": kv_cache.kv_bytes_per_token(evidence),
         "kv_pool_tokens": kv_cache.kv_pool_tokens(evidence),
         "kv_pool_tokens_predicted": kv_cache.kv_pool_tokens_predicted(evidence),
-        "kv_pool_relative_error": kv_cache.kv_pool_relative_error(evidence),
+        "kv_pool_relative_error": error,
+        "kv_pool_disagreement": kv_cache.kv_pool_disagreement(error),
     }

@@ -58,7 +58,7 @@ _HEAD_DIM = ("head_dim", "kv_channels")
 _KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "num_attention_groups")
 
 
-class NotPlain(Exception):  # noqa: N818
+class NotPlainError(Exception):
     """Why the cache of this model is not computed; for people."""
 
 
@@ -73,19 +73,19 @@ class Attention:
 
 
 def plain_attention(config: Mapping[str, Any]) -> Attention:
-    """The geometry in a config.json, nested language part included. Raises NotPlain with the reason."""
+    """The geometry in a config.json, nested language part included. Raises NotPlainError with the reason."""
     part = language_part(config)
     if reason := _other_cache(part):
-        raise NotPlain(f"the model has {reason}, whose cache is no plain product")
+        raise NotPlainError(f"the model has {reason}, whose cache is no plain product")
     kind = part.get("model_type")
     if kind is not None and kind not in PLAIN_MODELS:
-        raise NotPlain(f"the cache layout of model type {str(kind)[:40]!r} is not known here")
+        raise NotPlainError(f"the cache layout of model type {str(kind)[:40]!r} is not known here")
     layers, heads = _count(part, _LAYERS), _count(part, _HEADS)
     head_dim = _count(part, _HEAD_DIM) or (_count(part, _WIDTH) or 0) // (heads or 1)
     if not layers or not heads or not head_dim:
-        raise NotPlain("the config lacks layers, attention heads or head size")
+        raise NotPlainError("the config lacks layers, attention heads or head size")
     if part.get("v_head_dim") not in (None, head_dim):
-        raise NotPlain("keys and values differ in size")
+        raise NotPlainError("keys and values differ in size")
     return Attention(layers, heads, _kv_heads(part) or heads, head_dim)
 
 

@@ -1,7 +1,7 @@
 """Whether demand fits: arrivals against what one replica serves within its objectives, and the replicas that follow.
 
 A replica with N seats that decode O tokens each at a gap of ITL(N) serves N / (residence) requests a second, where
-residence = prefill steps + O x ITL(N) (Little's law). Worked: 24 seats, 211 output tokens at 16.6 ms: 24 / 3.5 s = 6.9/s.
+residence = prefill steps + O x ITL(N) (Little's law). Worked: 24 seats, 211 tokens at 16.6 ms: 24 / 3.5 s = 6.9/s.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ def _demand(rates: Floats) -> dict[str, Fact]:
 
 def _seats(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     """Seats of one replica that the ceilings allow: the proposed cap, no wider than the token budget can fill."""
-    proposed = known["next_max_num_seqs"].number
-    if proposed is None and known["latency_ceiling"].high is not None:
-        proposed = known["latency_ceiling"].high
+    steps = [known[name].number for name in ("next_max_num_seqs", "recommended_max_num_seqs")]
+    proposed = min((s for s in steps if s is not None), default=known["latency_ceiling"].high)
     cap = evidence.count_flag("max_num_seqs")
     known_seats = [s for s in (proposed or cap, known["budget_ceiling"].number) if s is not None]
     return max(min(known_seats), 1.0) if known_seats else None

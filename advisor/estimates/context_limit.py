@@ -71,7 +71,9 @@ def _recommended(
     target = max(scaled, min(needed.largest, policy.step_limit * scaled))
     story = f"p{percentile:g} upper bound {upper:,} x {1 + policy.length_margin:g} = {scaled:,.0f}"
     if target > scaled:
-        story += f", raised to {target:,.0f} for the largest seen ({needed.largest:,})"
+        far = needed.largest > policy.step_limit * scaled
+        least = f"{policy.step_limit:g} x that, {target:,.0f}," if far else f"{target:,}"
+        story += f", but at least {least} for the largest seen ({needed.largest:,})"
     value, limits = _feasible(evidence, known, round_up(target))
     value_fact = computed(
         value, n=needed.n, source=f"{story}, rounded up to 1,024{limits}{_alternative(needed, value)}"
@@ -115,7 +117,7 @@ def _feasible(evidence: Evidence, known: Mapping[str, Fact], target: int) -> tup
 def _alternative(needed: TokenCounts, value: int) -> str:
     half = round_up(value / 2)
     above = needed.above(half)
-    return f"; {half:,} would refuse {above / needed.n:.2%} ({above:,} of {needed.n:,})" if half < value else ""
+    return f"; {half:,} would refuse {above / needed.n * 100:.2g} % ({above:,} of {needed.n:,})" if half < value else ""
 
 
 def _refused_at(recommended: Fact, needed: TokenCounts | None) -> Fact:

@@ -10,7 +10,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.engines.vllm.flags import default_gpu_memory_utilization
 
-from .attention import Attention, NotPlain, language_part, layer_count, plain_attention
+from .attention import Attention, NotPlainError, language_part, layer_count, plain_attention
 
 _ONE_BYTE = {"fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"}
 _TWO_BYTES = {"bfloat16", "float16", "half", "bf16", "fp16"}
@@ -33,7 +33,7 @@ def kv_bytes_per_token(evidence: Evidence) -> Fact:
         attention = plain_attention(model.config)
         element = _element_bytes(evidence, model.config)
         heads = _stored_heads(attention, evidence.count_flag("tensor_parallel_size") or 1)
-    except NotPlain as reason:
+    except NotPlainError as reason:
         return unknown(f"{reason}: {_RESOLVE}")
     kept = f"{heads} KV heads" if heads == attention.kv_heads else f"{heads} copies of {attention.kv_heads} KV heads"
     return computed(
@@ -86,6 +86,20 @@ def kv_pool_relative_error(evidence: Evidence) -> Fact:
         high=predicted.high / pool - 1 if predicted.high is not None else None,
         source=f"predicted {predicted.number:,.0f}, reported {pool:,.0f} ({reported.source})",
     )
+
+
+def kv_pool_disagreement(relative_error: Fact) -> Fact:
+    """How far the reported pool lies outside what arithmetic allows, as a share of it; 0 inside the interval.
+
+    From printed memory there is no interval, and an error of -3 % disagrees by 3 %; an error of 4 % that may as well be
+    -2 % does not disagree.
+    """
+    error = relative_error.number
+    if error is None:
+        return unknown(relative_error.unknown or "the predicted pool is not known")
+    low = error if relative_error.low is None else relative_error.low
+    high = error if relative_error.high is None else relative_error.high
+    return computed(max(low, -high, 0.0), source=relative_error.source or "relative error")
 
 
 def _whole_blocks(memory: float | str | None, bytes_per_token: float, block: int) -> int | None:
@@ -148,25 +162,27 @@ def _unevenness(evidence: Evidence) -> float:
 def _stored_heads(attention: Attention, tensor_parallel: int) -> int:
     """KV heads stored by all tensor-parallel ranks together."""
     if attention.heads % tensor_parallel:
-        raise NotPlain(f"{attention.heads} attention heads cannot be split over {tensor_parallel} ranks")
+        raise NotPlainError(f"{attention.heads} attention heads cannot be split over {tensor_parallel} ranks")
     if attention.kv_heads % tensor_parallel and tensor_parallel % attention.kv_heads:
-        raise NotPlain(f"{attention.kv_heads} KV heads cannot be split over {tensor_parallel} ranks")
+        raise NotPlainError(f"{attention.kv_heads} KV heads cannot be split over {tensor_parallel} ranks")
     return max(attention.kv_heads, tensor_parallel)
 
 
 def _element_bytes(evidence: Evidence, config: Any) -> int:
     if "kv_cache_dtype_skip_layers" in evidence.flags:
-        raise NotPlain("some layers keep another cache type")
+        raise NotPlainError("some layers keep another cache type")
     if speculation := _drafting(evidence):
-        raise NotPlain(f"speculative decoding ({speculation}) keeps a cache of its own in the same pool")
+        raise NotPlainError(f"speculative decoding ({speculation}) keeps a cache of its own in the same pool")
     kind = str(evidence.flag("kv_cache_dtype") or "auto")
     if kind == "auto":
         if _declares_cache_type(config):
-            raise NotPlain("the checkpoint declares a cache type, which newer releases obey under kv_cache_dtype auto")
+            raise NotPlainError(
+                "the checkpoint declares a cache type, which newer releases obey under kv_cache_dtype auto"
+            )
         # vLLM serves float32 checkpoints in 16 bits unless it is told otherwise.
         return 4 if evidence.flag("dtype") in ("float32", "float") else 2
     if kind not in _ONE_BYTE | _TWO_BYTES:
-        raise NotPlain(f"the element size of kv_cache_dtype {kind[:40]!r} is not known here")
+        raise NotPlainError(f"the element size of kv_cache_dtype {kind[:40]!r} is not known here")
     return 1 if kind in _ONE_BYTE else 2
 
 

@@ -33,7 +33,7 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
     }
     if itl is not None and itl.mean is not None:
         out["itl_mean"] = measured(itl.mean, n=round(itl.n), source="inter_token_latency_seconds, sum / count")
-    return out | _attainment(evidence) | _target(evidence)
+    return out | _attainment(evidence) | _target(evidence) | {"slo_attainment_itl": _gaps(evidence, itl)}
 
 
 def merged(evidence: Evidence, name: str) -> Buckets | None:
@@ -61,8 +61,17 @@ def _between(buckets: Buckets, q: float) -> Fact:
 
 def _target(evidence: Evidence) -> dict[str, Fact]:
     slo = evidence.slo
-    given = slo.tpot_seconds is not None or slo.ttft_seconds is not None
+    given = any(target is not None for target in (slo.tpot_seconds, slo.ttft_seconds, slo.itl_seconds))
     return {"slo_target": Fact(value=slo.share, source="objective", basis="assumed")} if given else {}
+
+
+def _gaps(evidence: Evidence, itl: Buckets | None) -> Fact:
+    if evidence.slo.itl_seconds is None:
+        return unknown("no objective for the gap between tokens is given (--slo-itl)")
+    if itl is None or itl.n < LEAST_REQUESTS:
+        return unknown(NO_LATENCY)
+    low, high = itl.share_within(evidence.slo.itl_seconds)
+    return _as_fact((low, high, round(itl.n), "inter_token_latency_seconds"))
 
 
 def _attainment(evidence: Evidence) -> dict[str, Fact]:

@@ -9,25 +9,28 @@ import math
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.special import bdtr
 
 from advisor.domain.evidence import Evidence, Sweep, SweepPoint
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats, Ints
 
-from .load import sequence_cap
+from .load import engines_per_instance, sequence_cap
+from .step_time import StepTime
 
 LEAST_AT_LEVEL = 50
+LIKELY = 0.01
 LEAST_WINDOW_REQUESTS = 5
 
 
-def latency_ceiling(evidence: Evidence) -> Fact:
+def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
     """The ceiling by the best means there is, or why there is none. "At least N" where N was never seen failing."""
     target = evidence.slo.tpot_seconds
     if target is None:
         return unknown("no time-per-token objective is given (--slo-tpot)")
     if evidence.sweep is not None:
         return from_sweep(evidence.sweep, target)
-    live = _from_log(evidence, target) or _from_windows(evidence, target)
+    live = _from_log(evidence, target) or _from_windows(evidence, target, step)
     return live or unknown(
         "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics "
         "over time (--prometheus), or a sweep (--sweep)"
@@ -56,10 +59,14 @@ def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) ->
     """(largest level whose share of requests within the target holds, first level that fails); None for "none".
 
     `levels` ascending concurrency, `within` requests within the target at each, `requests` all. The share is made
-    falling by isotonic regression, so that a lucky level above an unlucky one does not decide.
+    falling by isotonic regression, so that a lucky level above an unlucky one does not decide; a block of levels fails
+    when so few within the target would be a 1 % accident at the share promised.
     """
-    fitted = isotonic_regression(within / requests, weights=requests, increasing=False).x
-    failing = np.flatnonzero(fitted < share - 1e-12)
+    fitted = isotonic_regression(within / requests, weights=requests, increasing=False)
+    starts = fitted.blocks[:-1]
+    ok, every = np.add.reduceat(within, starts), np.add.reduceat(requests, starts)
+    accident = bdtr(np.floor(ok), np.round(every), share) >= LIKELY
+    failing = np.repeat(~accident, np.diff(fitted.blocks)).nonzero()[0]
     if failing.size == 0:
         return int(levels[-1]), None
     first = int(failing[0])
@@ -71,7 +78,9 @@ def _from_log(evidence: Evidence, target: float) -> Fact | None:
     if sample is None or evidence.log is None:
         return None
     timed = np.isfinite(sample.tpot_seconds)
-    seats = _seats(evidence, sample.concurrency, sample.in_flight)[timed]
+    share = engines_per_instance(evidence)
+    decoding, in_flight = (np.ceil(n[timed] / share).astype(np.int64) for n in (sample.concurrency, sample.in_flight))
+    seats = _seats(evidence, decoding, in_flight)
     counts = sample.counts[timed].astype(float)
     ok = counts * (sample.tpot_seconds[timed] <= target * (1 + 1e-9))
     levels, within, requests = _pool(seats, ok, counts)
@@ -85,12 +94,12 @@ def _from_log(evidence: Evidence, target: float) -> Fact | None:
     if worst is None:
         return measured(None, low=best, n=n, source=f"{story}; never seen failing")
     if best is None:
-        return measured(None, low=0, high=worst, n=n, source=f"{story}; fails at every level seen")
+        return unknown(f"{story}: too low at every concurrency seen, from {worst:,} up: not a matter of concurrency")
     return measured(best, low=best, high=worst, n=n, source=story)
 
 
 def _seats(evidence: Evidence, decoding: Ints, in_flight: Ints) -> Ints:
-    """Seats taken: requests in flight, prefilling ones included, but no more than the cap has; decoding ones without it."""
+    """Seats taken: requests in flight, prefilling ones too, up to the cap; decoding ones where no cap is known."""
     cap = sequence_cap(evidence)
     return decoding if cap is None else np.maximum(np.minimum(in_flight, cap), decoding)
 
@@ -112,42 +121,40 @@ def _pool(seats: Ints, ok: Floats, counts: Floats) -> tuple[Ints, Floats, Floats
     return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
 
 
-def _from_windows(evidence: Evidence, target: float) -> Fact | None:
-    """From TPOT buckets per window: an edge at the target decides; else the edges around it bound the ceiling."""
-    batch, requests, least, most = _windows(evidence, target)
+def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fact | None:
+    """From TPOT buckets per window: only bounds, because a request's time per token spans windows of another load.
+
+    Below: the largest batch up to which every window's requests hold, by the bucket edge at or under the target. Above,
+    once something failed: where the mean gap alone reaches the target, as a mean above it cannot hold a percentile.
+    """
+    batch, requests, least = _windows(evidence, target)
     if batch.size == 0:
         return None
-    low, _ = from_levels(*_pool_bounds(batch, least, requests), evidence.slo.share)
-    _, fails = from_levels(*_pool_bounds(batch, most, requests), evidence.slo.share)
+    best, fails = from_levels(*_pool(np.round(batch).astype(np.int64), least, requests), evidence.slo.share)
     n, story = int(requests.sum()), "TPOT buckets by mean decode batch, per window"
-    if bool(np.array_equal(least, most)):
-        if fails is None:
-            return measured(None, low=low, n=n, source=f"{story}; never seen failing")
-        return measured(low, low=low or 0, high=fails, n=n, source=story)
-    never = low is not None and low == int(np.round(batch).max())
-    story += "; never seen failing" if never else "; no bucket edge at the target"
-    return computed(None, low=low or 0, high=None if never or fails is None else fails, n=n, source=story)
+    if fails is None:
+        return computed(None, low=best, n=n, source=f"{story}; never seen failing")
+    if isinstance(step, str):
+        return computed(None, low=best or 0, n=n, source=f"{story}; step time not identified: {step}")
+    most = math.floor(step.sequences_within(target))
+    story += f"; the mean gap alone reaches {target * 1e3:g} ms at {most:,}"
+    return computed(None, low=min(best or 0, most), high=max(most, 1), n=n, source=story)
 
 
-def _pool_bounds(batch: Floats, within: Floats, requests: Floats) -> tuple[Ints, Floats, Floats]:
-    return _pool(np.round(batch).astype(np.int64), within, requests)
-
-
-def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats, Floats]:
-    rows: list[tuple[float, float, float, float]] = []
+def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]:
+    rows: list[tuple[float, float, float]] = []
     for engine in evidence.engines:
         w = engine.windows
         if engine.lifetime or w.tpot is None or w.tpot_edges is None or not {"itl_count", "steps"} <= w.deltas.keys():
             continue
         under = w.tpot_edges <= target * (1 + 1e-9)
-        reach = int(np.searchsorted(w.tpot_edges, target * (1 - 1e-9)))
         gaps, steps = w.deltas["itl_count"], w.deltas["steps"]
         finished = w.tpot.sum(axis=1)
         use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (steps > 0) & np.isfinite(gaps)
-        least, most = w.tpot[:, :-1][:, under].sum(axis=1), w.tpot[:, : reach + 1].sum(axis=1)
-        rows += zip(gaps[use] / steps[use], finished[use], least[use], most[use], strict=True)
-    table = np.array(rows, dtype=float).reshape(-1, 4)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+        least = w.tpot[:, :-1][:, under].sum(axis=1)
+        rows += zip(gaps[use] / steps[use], finished[use], least[use], strict=True)
+    table = np.array(rows, dtype=float).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
 
 
 def _sweep_story(sweep: Sweep, passing: list[SweepPoint], failing: SweepPoint | None, target: float) -> str:

@@ -1,7 +1,7 @@
 """How long requests are: percentiles with the interval that the sample allows.
 
 From exact counts (logs): order statistics, which hold for every distribution. Of n requests the p-quantile lies between
-the order statistics of ranks binom.ppf(0.025) and binom.ppf(0.975) + 1 with 95 % confidence. 10,000 requests bracket
+the order statistics of ranks k(0.025) and k(0.975) + 1 of Binomial(n, p) with 95 % confidence. 10,000 requests bracket
 the p99.9 by the 9,984th and the 9,997th; fewer than 2,995 cannot bound it from above at all.
 
 From bucket counts (engine metrics): the edges around it, and for prompt + output the sharp bounds of Makarov (1981):
@@ -10,10 +10,11 @@ quantiles do not add, so the total's is an interval however many requests were c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrik
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, measured, unknown
@@ -43,10 +44,10 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
 
 
 def percentile(counts: TokenCounts, q: float, source: str) -> Fact:
-    """The q-th percentile (0..100) with its 95 % interval; "at least" where the sample is too small to bound it above."""
+    """The q-th percentile (0..100) with its 95 % interval; "at least" where the sample cannot bound it above."""
     p, n = q / 100, counts.n
-    low = counts.at_rank(max(1, int(binom.ppf(0.025, n, p))))
-    rank_above = int(binom.ppf(0.975, n, p)) + 1
+    low = counts.at_rank(max(1, binomial_quantile(0.025, n, p)))
+    rank_above = binomial_quantile(0.975, n, p) + 1
     if rank_above > n:
         return measured(None, low=low, n=n, source=f"{source}; {n:,} requests cannot bound a p{q:g} from above")
     return measured(counts.quantile(p), low=low, high=counts.at_rank(rank_above), n=n, source=source)
@@ -58,15 +59,23 @@ def upper_bound(counts: TokenCounts, q: float) -> int | None:
     x_(k) with the smallest k for which P(Binomial(n, q) <= k - 1) >= 95 %. At n = 2,995 the p99.9 is bounded by the
     largest value; below that by nothing (ln 0.05 / ln 0.999 = 2,994.2).
     """
-    rank = int(binom.ppf(0.95, counts.n, q / 100)) + 1
+    rank = binomial_quantile(0.95, counts.n, q / 100) + 1
     return counts.at_rank(rank) if rank <= counts.n else None
+
+
+def binomial_quantile(share: float, n: int, p: float) -> int:
+    """Smallest k with P(Binomial(n, p) <= k) >= share: 9,996 for 0.975, 10,000 and 0.999."""
+    k = max(math.floor(bdtrik(share, n, p)) - 1, 0)
+    while bdtr(k, n, p) < share:
+        k += 1
+    return k
 
 
 def sharp_bounds(prompt: Bounds, output: Bounds, q: float) -> tuple[float, float]:
     """Least and greatest q-quantile (0..1) of prompt + output that two marginals allow, whatever their dependence.
 
     `prompt(u)`, `output(u)` give (lower, upper) bounds of their u-quantile. Makarov (1981): the least is
-    max over u of Q_prompt(u) + Q_output(q - u), the greatest min over d of Q_prompt(1 - d) + Q_output(q + d), d <= 1 - q.
+    max over u of Q_prompt(u) + Q_output(q - u), the greatest min over d <= 1 - q of Q_prompt(1 - d) + Q_output(q + d).
     With exact marginals of two uniform variables on 0..1 and q = 0.9: 0.9 and 1.9.
     """
     shares = np.concatenate([np.linspace(0, 1, 65), 1 - np.geomspace(1e-6, 0.5, 64)])

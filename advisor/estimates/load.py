@@ -18,6 +18,7 @@ from advisor.domain.histogram import Floats
 LEAST_SCRAPES = 30
 NO_METRICS = "no engine metrics over time: give --prometheus"
 LEAST_QUEUE_SECONDS = 0.05
+RUNNING = ("server_info", "models_endpoint", "startup_log", "process", "metrics")
 
 
 def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -29,7 +30,7 @@ def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
         "running_p95": _percentile(gauges.running, 95, "num_requests_running"),
         "running_max": _running_max(evidence, gauges),
         "waiting_p95": _percentile(gauges.waiting, 95, "num_requests_waiting"),
-        "waiting_share": _share(gauges.waiting > 0, "num_requests_waiting above 0"),
+        "waiting_share": _share((gauges.waiting > 0).astype(float), "num_requests_waiting above 0"),
         "kv_usage_p95": _kv_usage(evidence, gauges, known, cap),
         "time_at_sequence_cap": _at_cap(evidence, gauges, cap),
         "preempted_share": _ratio(evidence, "preemptions", "finished", "num_preemptions_total / request_success_total"),
@@ -43,6 +44,14 @@ def sequence_cap(evidence: Evidence) -> int | None:
     """min(max_num_seqs, max_num_active_seqs) of the known ones: where `running` stops rising."""
     caps = [c for name in ("max_num_seqs", "max_num_active_seqs") if (c := evidence.count_flag(name)) is not None]
     return min(caps) if caps else None
+
+
+def engines_per_instance(evidence: Evidence) -> float:
+    """Data-parallel engines behind one address: a log counts what an address serves, a cap holds for one engine."""
+    instances = {e.instance for e in evidence.engines}
+    return (
+        len(evidence.engines) / len(instances) if instances else float(evidence.count_flag("data_parallel_size") or 1)
+    )
 
 
 def mean_decode_batch(engine: EngineSeries) -> float | None:
@@ -75,6 +84,8 @@ def _observed(evidence: Evidence) -> Fact:
         return measured(float(max(spans)), source="engine metrics of the present epoch")
     if evidence.log and evidence.log.requests:
         return measured(evidence.log.last_seconds - evidence.log.first_seconds, source=evidence.log.source)
+    if any(flag.source in RUNNING for flag in evidence.flags.values()):
+        return measured(0.0, source="a server runs, but no traffic was read")
     return unknown("nothing that runs was observed")
 
 
@@ -102,9 +113,8 @@ def _running_max(evidence: Evidence, gauges: _Gauges) -> Fact:
     if evidence.max_concurrency_seen is not None:
         return measured(evidence.max_concurrency_seen, source="as stated")
     if evidence.log and evidence.log.latency is not None and evidence.log.latency.concurrency.size:
-        return measured(
-            float(evidence.log.latency.concurrency.max()), source=f"{evidence.log.source}, decoding requests"
-        )
+        most = float(evidence.log.latency.concurrency.max()) / engines_per_instance(evidence)
+        return measured(most, source=f"{evidence.log.source}, decoding requests")
     return unknown(NO_METRICS)
 
 
@@ -134,7 +144,7 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
 
 
 def _least_at_cap(engine: EngineSeries, cap: int) -> float | None:
-    """Steps below the cap hold at most cap - 1 sequences, so a mean batch D is at the cap in at least D - (cap - 1) of them.
+    """A step below the cap holds at most cap - 1 sequences: a mean batch D is at the cap in at least D - (cap - 1).
 
     58,176 gaps over 7,416 steps = 7.845 at a cap of 8: at least 84 % of the steps. Only where requests really queued.
     """

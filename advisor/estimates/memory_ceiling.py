@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
@@ -73,7 +73,7 @@ def from_joint(evidence: Evidence) -> Occupancy | None:
 
 
 def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
-    """Occupancy from pairs (running n, cache usage y) at one scrape: mu = sum y / sum n, sd^2 = mean((y - mu n)^2 / n)."""
+    """Occupancy from running n and cache use y at one scrape: mu = sum y / sum n, sd^2 = mean((y - mu n)^2 / n)."""
     parts = [_pairs(e.samples.running, e.samples.kv_usage) for e in evidence.engines if e.samples.kv_usage is not None]
     if pool.number is None or not parts:
         return None
@@ -91,7 +91,7 @@ def normal_ceiling(mean: float, sd: float, pool: float, risk: float) -> int:
 
     [(-z sd + sqrt(z^2 sd^2 + 4 mean pool)) / (2 mean)]^2: mean 1,232, sd 715, pool 400,000, risk 1 % give 301.
     """
-    z = float(norm.ppf(1 - risk))
+    z = float(ndtri(1 - risk))
     root = (-z * sd + math.sqrt(z * z * sd * sd + 4 * mean * pool)) / (2 * mean)
     return math.floor(root * root)
 
@@ -114,9 +114,8 @@ def _expected(evidence: Evidence, estimates: list[Occupancy], pool: float, risk:
     """Of two estimates the lower one is believed: an overfull cache costs more than an idle seat."""
     ceilings = [(_ceiling(evidence, o, pool, risk), o) for o in estimates]
     value, believed = min(ceilings, key=lambda pair: pair[0])
-    story = (
-        f"{risk:.2g} overflow risk; {believed.mean:,.0f} +- {believed.sd:,.0f} tokens a sequence ({believed.source})"
-    )
+    held = f"{believed.mean:,.0f} +- {believed.sd:,.0f} tokens a sequence ({believed.source})"
+    story = f"{risk * 100:g} % overflow risk; {held}"
     story += "".join(f"; {other} from {o.source}" for other, o in ceilings if o is not believed)
     return computed(value, n=believed.n, source=story)
 
@@ -131,7 +130,7 @@ def _ceiling(evidence: Evidence, occupancy: Occupancy, pool: float, risk: float)
 
 
 def _from_means(evidence: Evidence, pool: float) -> Fact:
-    """With mean lengths only: a sequence holds at least I + O/2 on average, so more than pool / that cannot be sustained."""
+    """With mean lengths only: a sequence holds at least I + O/2 on average, so at most pool / that fit for long."""
     prompt, output = lengths.marginals(evidence)
     if prompt is None or output is None or prompt.mean is None or output.mean is None:
         return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")

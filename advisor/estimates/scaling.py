@@ -30,7 +30,7 @@ def options(evidence: Evidence, facts: Mapping[str, Fact]) -> tuple[Option, ...]
 def _sharded_pool(evidence: Evidence, facts: Mapping[str, Fact], tensor: int) -> int | None:
     """Pool at another tensor parallelism: each GPU holds 1/TP of the weights, so the freed part becomes cache.
 
-    70 GB of weights on 4 x 80 GB at 92 % with 8 GB of headroom leave 192.4 GB; on 8 GPUs 8 x (73.6 - 8.75 - 8) = 454.8 GB.
+    70 GB of weights on 4 x 80 GB at 92 %, 8 GB of headroom: 192.4 GB; on 8 GPUs 8 x (73.6 - 8.75 - 8) = 454.8 GB.
     """
     gpu, weights, per_token = evidence.gpu, evidence.model.weights_bytes, facts["kv_bytes_per_token"].number
     share = evidence.flag("gpu_memory_utilization")

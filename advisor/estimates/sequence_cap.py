@@ -48,11 +48,13 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     cap, latency = sequence_cap(evidence), known["latency_ceiling"]
     goal, seen = int(target.number), _seen(evidence, known)
     if latency.number is None and latency.high is not None:
-        goal = min(goal, max(int(latency.low or 0), min(cap or goal, int(latency.high))))
+        goal = min(goal, int(latency.high))
     if seen is None:
         asked = evidence.workload == "interactive" and evidence.slo.tpot_seconds is not None
         if asked and latency.floor is None:
             return unknown("latency at that concurrency was never measured: run a sweep first (--sweep)")
+        if not known["observed_seconds"].is_unknown:
+            return unknown("a server runs, but how many it served at once was not observed (--prometheus)")
         return computed(goal, source="the target; nothing runs yet")
     reach = math.floor(policy.step_limit * seen)
     value = min(goal, max(reach, 1))

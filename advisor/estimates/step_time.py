@@ -1,9 +1,9 @@
 """How long an engine step takes, from production counters alone: ITL = a + b D + p P, per deployment.
 
 D = decoding sequences per step (gaps / steps), P = prompt tokens computed per step, both means over a short window; ITL
-the mean gap in it. In steady state prompts arrive as outputs leave, P / D = I / O, so with the same traffic the gap grows
-along the mix line ITL(D) = a + (b + p I / O) D. That is the slope for "what if more run at once", not for "what if the
-budget changes". Windows with a preemption, a restart or few steps say nothing about it and are left out.
+the mean gap in it. In steady state prompts arrive as outputs leave, P / D = I / O, so with the same traffic the gap
+grows along the mix line ITL(D) = a + (b + p I / O) D. That is the slope for "what if more run at once", not for "what
+if the budget changes". Windows with a preemption, a restart or few steps say nothing about it and are left out.
 
 Worked: a = 10 ms, b = 0.02 ms, p = 0.05 ms, I = 1,160, O = 211: slope 0.295 ms, so 24 sequences take 17.1 ms a token.
 """
@@ -30,7 +30,7 @@ REACH = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The fitted step time. Seconds: `base`, `per_sequence` along the mix line, `per_prompt_token` (None: not identified).
+    """The fitted step time in seconds: `base`, `per_sequence` along the mix line, `per_prompt_token` if identified.
 
     `widest` is the largest mean decode batch in the fit; beyond twice that the line says nothing.
     """

@@ -93,4 +93,5 @@ def _shares(engine: EngineSeries, budget: int, step: StepTime) -> Floats:
     rate = w.deltas["prompt_tokens"][use] / (w.end[use] - w.start[use])
     room = np.maximum(budget - batch, 1.0)
     most = room / np.array([step.full_step(b, budget) for b in batch])
-    return np.minimum(rate / most, 1.0)
+    shares: Floats = np.minimum(rate / most, 1.0)
+    return shares

@@ -31,17 +31,17 @@ class Refusal:
 def compose(
     rule: Rule, evidence: Evidence, facts: Mapping[str, Fact], options: Sequence[Mapping[str, object]]
 ) -> Advice | Refusal:
-    """The advice of one rule, queued; Refusal when the change would be none, or one that the engine refuses at start."""
+    """The advice of one rule, queued; Refusal when it would change nothing, or what the engine refuses at start."""
     advise = rule.advise
     if advise is None:
         return Refusal(rule, "asks for no change")
     current, value = _values(advise, facts)
-    refusal = _refusal(advise, evidence, current, value)
+    refusal = _refusal(advise, evidence, facts, current, value)
     if refusal is not None:
         return Refusal(rule, refusal)
     flag = _flag(advise, evidence, value)
     lines = evidence_lines(rule.condition, facts)
-    confidence, basis = _confidence(rule, lines, facts, evidence)
+    confidence, basis = _confidence(rule, lines, facts)
     return Advice(
         id=_fingerprint(evidence.name, rule.id, value),
         rule=rule.id,
@@ -74,20 +74,26 @@ def _values(advise: Advise, facts: Mapping[str, Fact]) -> tuple[float | None, fl
 
 def _flag(advise: Advise, evidence: Evidence, value: float | None) -> str | None:
     """The flag to copy, or None where the advice is no flag or its value is not known."""
-    if advise.verdict != "change_flag" or advise.knob is None or value is None:
+    spelling = flags_of(evidence.engine)
+    if advise.verdict != "change_flag" or advise.knob is None or value is None or spelling is None:
         return None
-    return flags_of(evidence.engine).render_flag(advise.knob, int(value))
+    return spelling.render_flag(advise.knob, int(value))
 
 
-def _refusal(advise: Advise, evidence: Evidence, current: float | None, value: float | None) -> str | None:
+def _refusal(
+    advise: Advise, evidence: Evidence, facts: Mapping[str, Fact], current: float | None, value: float | None
+) -> str | None:
     if advise.verdict != "change_flag" or advise.knob is None:
         return None
     if value is None:
         return f"{advise.to} is not known"
     if current is not None and abs(value - current) < NOISE * current:
         return f"{current:,.0f} -> {value:,.0f} is a change of under 10 %"
-    running = {name: flag.value for name, flag in evidence.flags.items()}
-    wrong = flags_of(evidence.engine).violations(running | {advise.knob: int(value)}, evidence.engine_version)
+    spelling, pool = flags_of(evidence.engine), facts["kv_pool_tokens"].number
+    if spelling is None:
+        return None
+    flags = {name: flag.value for name, flag in evidence.flags.items()} | {advise.knob: int(value)}
+    wrong = spelling.violations(flags, evidence.engine_version, pool_tokens=None if pool is None else int(pool))
     return f"the engine would refuse to start: {wrong[0]}" if wrong else None
 
 
@@ -114,9 +120,7 @@ def _predict(
     return Prediction(expect.metric, now.number, low, high, CATALOGUE[expect.metric].unit)
 
 
-def _confidence(
-    rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str, Fact], evidence: Evidence
-) -> tuple[Confidence, str]:
+def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str, Fact]) -> tuple[Confidence, str]:
     """Low on assumptions, medium on small samples or with something left open, high otherwise."""
     used = [facts[line.fact] for line in lines]
     assumed = [line.fact for line in lines if facts[line.fact].basis == "assumed" and line.fact != "slo_target"]
@@ -130,8 +134,8 @@ def _confidence(
         return "medium", f"the smallest sample behind it is {min(sizes):,}"
     if not sizes:
         return "medium", "arithmetic on stated figures; nothing was measured on this deployment"
-    hours = evidence.window.seconds / 3600
-    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}, window {hours:,.0f} h"
+    span = wording.fill("{observed_seconds}", facts)
+    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}, over {span}"
 
 
 def _fingerprint(deployment: str, rule: str, value: float | None) -> str:

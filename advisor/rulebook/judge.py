@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from advisor.domain.advice import EvidenceLine, Need, NotFired, Undetermined
@@ -53,7 +53,7 @@ def evidence_lines(clause: Clause, facts: Mapping[str, Fact]) -> tuple[EvidenceL
     """The comparisons that made a rule hold, with their figures."""
     lines = []
     for condition in clause.conditions():
-        if condition.holds(facts):
+        if condition.holds(facts) and condition.word != "unknown":
             fact = facts[condition.fact]
             shown = fact.value if fact.value is not None else fact.low if fact.low is not None else fact.high
             lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, condition.text))
@@ -71,10 +71,22 @@ def needs(clause: Clause, facts: Mapping[str, Fact]) -> tuple[Need, ...]:
 
 
 def closest(rule: Rule, facts: Mapping[str, Fact]) -> NotFired:
-    """Of the comparisons that failed, the one nearest to holding."""
-    failed = [c for c in rule.condition.conditions() if c.holds(facts) is False] or list(rule.condition.conditions())
-    nearest = min(failed, key=lambda c: _rank(c, facts))
-    return NotFired(rule.id, nearest.text, facts[nearest.fact].value, nearest.distance(facts))
+    """Of the comparisons that keep a rule from holding, the one nearest to giving way."""
+    blocking = list(_blockers(rule.condition, facts, wanted=True))
+    nearest, negated = min(blocking, key=lambda pair: _rank(pair[0], facts))
+    text = f"not {nearest.text}" if negated else nearest.text
+    return NotFired(rule.id, text, facts[nearest.fact].value, nearest.distance(facts))
+
+
+def _blockers(part: Clause | Condition, facts: Mapping[str, Fact], *, wanted: bool) -> Iterator[tuple[Condition, bool]]:
+    """The comparisons because of which `part` is not `wanted`, each with whether it is wanted false."""
+    if part.holds(facts) is wanted:
+        return
+    if isinstance(part, Condition):
+        yield part, not wanted
+        return
+    for inner in part.parts:
+        yield from _blockers(inner, facts, wanted=wanted is not (part.joint == "not"))
 
 
 def _rank(condition: Condition, facts: Mapping[str, Fact]) -> float:
@@ -83,8 +95,9 @@ def _rank(condition: Condition, facts: Mapping[str, Fact]) -> float:
 
 
 def _given(objective: str, slo: Slo) -> bool:
-    targets = {"tpot": slo.tpot_seconds, "ttft": slo.ttft_seconds}
-    return any(t is not None for t in targets.values()) if objective == "any" else targets[objective] is not None
+    targets = {"tpot": slo.tpot_seconds, "ttft": slo.ttft_seconds, "itl": slo.itl_seconds}
+    asked = ("tpot", "ttft") if objective == "any" else (objective,)
+    return any(targets[name] is not None for name in asked)
 
 
 def _between(fact: Fact) -> str:

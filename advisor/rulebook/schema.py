@@ -62,7 +62,7 @@ class Rule(BaseModel):
     title: str = Field(min_length=1, max_length=100)
     severity: Severity
     workload: Literal["interactive", "batch"] | None = Field(default=None, description="the only workload it is for")
-    objective: Literal["any", "tpot", "ttft"] | None = Field(
+    objective: Literal["any", "tpot", "ttft", "itl"] | None = Field(
         default=None, description="applies only with this objective"
     )
     when: tuple[Any, ...] = Field(min_length=1, description="conditions, all of which must hold")
@@ -97,7 +97,7 @@ class Rule(BaseModel):
     @property
     def matters(self) -> bool:
         """Whether leaving it undecided means that the deployment cannot be judged."""
-        return self.severity in ("critical", "warning")
+        return self.severity != "info"
 
 
 def problems(rule: Rule) -> tuple[str, ...]:
@@ -108,7 +108,8 @@ def problems(rule: Rule) -> tuple[str, ...]:
         found.append("change_flag needs `knob` and `to`")
     if advise is not None and advise.to is not None and CATALOGUE[advise.to].unit == "-":
         found.append(f"`to: {advise.to}` is not a number")
-    if advise is not None and advise.verdict == "change_flag" and not rule.expect:
+    runs = not rule.id.startswith("plan/")
+    if advise is not None and advise.verdict == "change_flag" and runs and not rule.expect:
         found.append("a change needs a prediction (`expect`) that can refute it")
     if rule.severity in ("critical", "warning") and advise is None:
         found.append(f"severity {rule.severity} but nothing is advised")
