@@ -85,6 +85,9 @@ def _blockers(part: Clause | Condition, facts: Mapping[str, Fact], *, wanted: bo
     if isinstance(part, Condition):
         yield part, not wanted
         return
+    if part.joint == "undecided":
+        yield from ((condition, False) for condition in part.conditions())
+        return
     for inner in part.parts:
         yield from _blockers(inner, facts, wanted=wanted is not (part.joint == "not"))
 

@@ -26,7 +26,7 @@ class Kind:
 
 
 GAUGES = Kind(vllm.GAUGE_SERIES, 15, 0.3)
-WINDOWS = Kind(vllm.WINDOW_SERIES, 60, 0.4)
+WINDOWS = Kind(vllm.WINDOW_SERIES, 15, 0.4)
 WHOLE = Kind(vllm.WHOLE_SERIES, 300, 0.2)
 INFO = Kind(vllm.INFO_SERIES, 300, 0.1)
 

@@ -99,7 +99,7 @@ def unix_seconds(value: float | str | None) -> float:
             return unix_seconds(float(value))
         moment = datetime.fromisoformat(value)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    while value > 1e11:
+    while 1e11 < value < math.inf:
         value /= 1000
     return value
 

@@ -38,7 +38,7 @@ class Origins(dict[tuple[str, str], int]):
         deployment = self._resolve(model, upstream)
         self._models.append(pair[0])
         self._deployment_of.append(_index(self._deployments, deployment))
-        self._upstream_of.append(_index(self._upstreams, upstream or None))
+        self._upstream_of.append(_index(self._upstreams, upstream if deployment and upstream else None))
         self._since.append(max(self._start, self._latency_since(upstream)) if deployment and upstream else math.inf)
         self[pair] = len(self) + 1
         return self[pair]

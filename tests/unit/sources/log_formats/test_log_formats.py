@@ -80,6 +80,11 @@ def test_it_reads_other_units_of_unix_time(ts: float | str) -> None:
     assert read(FORMATS["openai_gateway"], GATEWAY | {"ts": ts}).completed == 1795960000.5
 
 
+@pytest.mark.parametrize("ts", ["inf", "1e999", "nan"])
+def test_it_takes_no_time_from_what_is_no_number(ts: str) -> None:
+    assert not math.isfinite(read(FORMATS["openai_gateway"], GATEWAY | {"ts": ts}).completed)
+
+
 def test_it_reads_synonyms() -> None:
     line = {name: value for name, value in GATEWAY.items() if name not in {"ts", "max_tokens", "request_id"}}
     row = read(FORMATS["openai_gateway"], line | {"timestamp": 1.5, "max_completion_tokens": 7, "id": "x"})

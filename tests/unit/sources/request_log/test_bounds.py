@@ -29,6 +29,7 @@ def test_origins_beyond_the_bound_are_strangers() -> None:
 def test_latencies_of_nobody_and_of_no_replica_never_count() -> None:
     origins = Origins({}, lambda model, _: model or None, lambda _: 5.0, 7.0)
     codes = np.array([origins["m", "r"], origins["m", ""], origins["", "r"]])
+    assert origins.upstream_of(codes).tolist() == [0, -1, -1]
     assert origins.latency_since(codes).tolist() == [7.0, math.inf, math.inf]
 
 
