@@ -12,6 +12,7 @@ from advisor.domain.errors import UsageError
 from advisor.domain.evidence import Evidence, FlagValue, Window
 from advisor.domain.report import DeploymentReport, Report, SourceState
 from advisor.estimates import estimate, scaling
+from advisor.estimates.pictures import pictures
 from advisor.gather import Gathered, gather
 from advisor.merge import with_flags
 from advisor.rulebook.arbiter import advise
@@ -68,7 +69,8 @@ class _Steps:
 
 def _evaluate(evidence: Evidence, settings: Settings, rules: tuple[Rule, ...]) -> DeploymentReport:
     facts = estimate(evidence, settings.policy.policy())
-    return DeploymentReport(evidence, facts, advise(rules, evidence, facts, scaling.options(evidence, facts)))
+    judgement = advise(rules, evidence, facts, scaling.options(evidence, facts))
+    return DeploymentReport(evidence, facts, judgement, pictures(evidence, facts))
 
 
 def _with_set_flags(

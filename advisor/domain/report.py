@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from .advice import Judgement
 from .evidence import Evidence, Window
 from .fact import FactSheet
+from .pictures import Pictures
 
 SourceStatus = Literal["ok", "partial", "failed"]
 
@@ -28,6 +29,7 @@ class DeploymentReport:
     evidence: Evidence
     facts: FactSheet
     judgement: Judgement
+    pictures: Pictures = field(default_factory=Pictures)
 
 
 @dataclass(frozen=True, slots=True)

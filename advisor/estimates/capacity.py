@@ -2,48 +2,70 @@
 
 A replica with N seats that decode O tokens each at a gap of ITL(N) serves N / (residence) requests a second, where
 residence = prefill steps + O x ITL(N) (Little's law). Worked: 24 seats, 211 tokens at 16.6 ms: 24 / 3.5 s = 6.9/s.
+
+Where the step time is not identified, only the gap at the batch D that was observed is known. The gap grows with the
+batch and so does what a replica serves, hence its capacity at N seats lies between min(N, D) / residence and
+max(N, D) / residence; far from D that is an interval, and never a reason to do with less.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.domain.evidence import Evidence
+from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats
 from advisor.domain.policy import Policy
 
+from .load import engines_per_instance
 from .step_time import REACH, StepTime
-from .token_budget import mean_lengths
+from .token_budget import mean_lengths, step_budget
 
 SLOT = 300.0
 LEAST_SLOTS = 3
 SPREAD_HEADROOM = 0.75
+FULLY_READ = 0.99
+NARROW = 1.25
 NO_DEMAND = "arrivals over time are not known: give a request log (--logs) or engine metrics (--prometheus)"
+NO_REPLICAS = "no source tells how many replicas serve"
+NO_CAPACITY = "the capacity at the proposed cap is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Requests per second that one replica serves with `seats` taken on each of its engines, between two bounds.
+
+    `residence`: seconds that one request then holds its seat. `high` is None where more seats than could be judged
+    would serve more.
+    """
+
+    low: float
+    high: float | None
+    residence: float
+    story: str
 
 
 def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Demand, capacity at the seats that the ceilings allow, and the replicas that carry the one with the other."""
     rates = arrival_rates(evidence)
     out = _demand(rates)
-    replicas = evidence.replicas
+    replicas = evidence.replicas or None
     out["replicas"] = (
-        unknown("no source tells how many replicas serve")
+        unknown(NO_REPLICAS)
         if replicas is None
         else measured(replicas, source="engines seen" if evidence.engines else "as stated")
     )
-    seats = _seats(evidence, known)
-    residence = _residence(evidence, step, seats)
-    count = replicas or 1
+    service = _service(evidence, step, _seats(evidence, known))
     demand = out["demand_requests_per_second_p99"].number
-    out["sequences_demanded"] = _sequences(demand, residence, count)
-    out["capacity_requests_per_second_per_replica"] = _capacity(rates, count, seats, residence, known)
-    headroom = headroom_for(evidence, policy)
-    out["demand_over_capacity"] = _pressure(demand, residence, seats, count, headroom)
-    out["recommended_replicas"] = _replicas(out["demand_over_capacity"], count)
+    out["sequences_demanded"] = _sequences(demand, service, replicas)
+    out["capacity_requests_per_second_per_replica"] = _capacity(rates, replicas, service, known)
+    needed = _needed(demand, service, headroom_for(evidence, policy))
+    out["demand_over_capacity"] = _pressure(needed, replicas)
+    out["recommended_replicas"] = _replicas(needed)
     return out
 
 
@@ -56,22 +78,39 @@ def arrival_rates(evidence: Evidence) -> Floats:
         first, last = min(slots), max(slots)
         inner = range(first + 1, last) if last - first > 2 else range(first, last + 1)
         return np.array([slots.get(s, 0) / SLOT for s in inner])
-    return _finished_rates(evidence)
+    return _finished_rates([e for e in evidence.engines if not e.lifetime and e.windows.end.size])
 
 
-def _finished_rates(evidence: Evidence) -> Floats:
-    """Finished requests stand for arrivals: over 5 minutes the queue hardly changes the count."""
-    slots: dict[int, float] = {}
-    for engine in evidence.engines:
-        finished = engine.windows.deltas.get("finished")
-        if engine.lifetime or finished is None:
-            continue
+def _finished_rates(engines: list[EngineSeries]) -> Floats:
+    """Finished requests stand for arrivals: over 5 minutes the queue hardly changes the count.
+
+    A window longer than a slot is spread evenly. Only slots in which every engine was read: what one of them served
+    while it was not would be missing from the demand.
+    """
+    counted = [e.windows.deltas["finished"] for e in engines if "finished" in e.windows.deltas]
+    if not engines or len(counted) < len(engines):
+        return np.empty(0)
+    first = max(float(e.windows.start[0]) for e in engines)
+    last = min(float(e.windows.end[-1]) for e in engines)
+    grid = as_floats(np.arange(math.ceil(first / SLOT), math.floor(last / SLOT) + 1) * SLOT)
+    if grid.size < 2:
+        return np.empty(0)
+    total, read = np.zeros(grid.size - 1), np.ones(grid.size - 1, bool)
+    for engine, finished in zip(engines, counted, strict=True):
         good = np.isfinite(finished)
-        for end, count in zip(engine.windows.end[good], finished[good], strict=True):
-            slot = int((end - 1e-6) // SLOT)
-            slots[slot] = slots.get(slot, 0.0) + float(count)
-    ordered = sorted(slots)
-    return np.array([slots[s] / SLOT for s in ordered[1:-1]])
+        start, end = engine.windows.start[good], engine.windows.end[good]
+        total += _per_slot(grid, start, end, finished[good])
+        read &= _per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
+    return total[read] / SLOT
+
+
+def _per_slot(grid: Floats, start: Floats, end: Floats, amount: Floats) -> Floats:
+    """Amounts of successive windows, each spread evenly over its time, summed between the borders of the grid."""
+    if start.size == 0:
+        return np.zeros(grid.size - 1)
+    after = np.cumsum(amount)
+    times, running = np.stack([start, end]).T.ravel(), np.stack([after - amount, after]).T.ravel()
+    return np.diff(np.interp(grid, times, running))
 
 
 def _demand(rates: Floats) -> dict[str, Fact]:
@@ -85,7 +124,7 @@ def _demand(rates: Floats) -> dict[str, Fact]:
 
 
 def _seats(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
-    """Seats of one replica that the ceilings allow: the proposed cap, no wider than the token budget can fill."""
+    """Seats of one engine that the ceilings allow: the proposed cap, no wider than the token budget can fill."""
     steps = [known[name].number for name in ("next_max_num_seqs", "recommended_max_num_seqs")]
     proposed = min((s for s in steps if s is not None), default=known["latency_ceiling"].high)
     cap = evidence.count_flag("max_num_seqs")
@@ -93,60 +132,89 @@ def _seats(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     return max(min(known_seats), 1.0) if known_seats else None
 
 
-def _residence(evidence: Evidence, step: StepTime | str, seats: float | None) -> float | None:
-    """Seconds that one request holds its seat when all seats are taken; None when the step time is not known."""
+def _service(evidence: Evidence, step: StepTime | str, seats: float | None) -> Service | None:
+    """What one replica serves with all seats taken; None when lengths, seats or the time of a step are not known."""
     means = mean_lengths(evidence)
     if means is None or seats is None:
         return None
+    engines = engines_per_instance(evidence)
     if isinstance(step, StepTime):
-        budget = evidence.count_flag("max_num_batched_tokens")
+        budget = step_budget(evidence)
         chunks = math.ceil(means[0] / budget) if budget else 1
-        return (means[1] + chunks) * step.itl(min(seats, REACH * step.widest))
-    gaps = [
-        (s, n) for e in evidence.engines if (s := e.windows.total("itl_sum")) and (n := e.windows.total("itl_count"))
-    ]
-    if not gaps:
+        within = min(seats, REACH * step.widest)
+        residence = (means[1] + chunks) * step.itl(within)
+        rate = engines * within / residence
+        return Service(rate, rate if within == seats else None, residence, _story(within, residence, engines))
+    gap, batch = _observed_gap(evidence)
+    residence = means[1] * gap
+    if residence <= 0 or batch <= 0:
         return None
-    return means[1] * sum(s for s, _ in gaps) / sum(n for _, n in gaps)
+    low, high = sorted((engines * seats / residence, engines * batch / residence))
+    story = f"{_story(seats, residence, engines)}, at the {batch:,.1f} observed"
+    return Service(low, high, residence, story)
 
 
-def _sequences(demand: float | None, residence: float | None, replicas: int) -> Fact:
-    if demand is None or residence is None:
-        return unknown(NO_DEMAND if demand is None else "the time that a request holds its seat is not known")
-    story = f"{demand:.3g} requests/s x {residence:.3g} s / {replicas} replicas"
-    return computed(demand * residence / replicas, source=story)
+def _observed_gap(evidence: Evidence) -> tuple[float, float]:
+    """Mean gap between tokens in seconds, and mean decode batch, over all engines; zeros where they are not known."""
+    rows = [tuple(e.windows.total(name) or 0.0 for name in ("itl_sum", "itl_count", "steps")) for e in evidence.engines]
+    seconds, gaps, steps = np.array([r for r in rows if all(r)]).reshape(-1, 3).sum(axis=0)
+    return (float(seconds / gaps), float(gaps / steps)) if gaps else (0.0, 0.0)
 
 
-def _capacity(
-    rates: Floats, replicas: int, seats: float | None, residence: float | None, known: Mapping[str, Fact]
-) -> Fact:
-    attained, asked = known["slo_attainment"], known["slo_target"].number
-    if asked is not None and attained.floor is not None and attained.floor >= asked and rates.size >= LEAST_SLOTS:
+def _story(seats: float, residence: float, engines: float) -> str:
+    each = f"{engines:g} engines x " if engines > 1 else ""
+    return f"{each}{seats:,.0f} seats / {residence:.3g} s that a request holds one"
+
+
+def _sequences(demand: float | None, service: Service | None, replicas: int | None) -> Fact:
+    if demand is None or replicas is None:
+        return unknown(NO_DEMAND if demand is None else NO_REPLICAS)
+    if service is None:
+        return unknown("the time that a request holds its seat is not known")
+    story = f"{demand:.3g} requests/s x {service.residence:.3g} s / {replicas} replicas"
+    return computed(demand * service.residence / replicas, source=story)
+
+
+def _capacity(rates: Floats, replicas: int | None, service: Service | None, known: Mapping[str, Fact]) -> Fact:
+    attained, asked = known["slo_attainment"].floor, known["slo_target"].number
+    met = asked is not None and attained is not None and attained >= asked
+    if met and replicas is not None and rates.size >= LEAST_SLOTS:
         most = float(rates.max()) / replicas
-        return measured(
-            None, low=most, n=int(rates.size), source="busiest 5 minutes, objectives met; never seen failing"
-        )
-    if seats is None or residence is None:
+        story = "busiest 5 minutes, objectives met; never seen failing"
+        return measured(None, low=most, n=int(rates.size), source=story)
+    if service is None:
         return unknown("needs the step time (engine metrics over time) and a cap to judge")
-    story = f"{seats:,.0f} seats / {residence:.3g} s that a request holds one"
-    return computed(seats / residence, source=story)
+    return _within(service.low, service.high, service.story)
 
 
-def _pressure(
-    demand: float | None, residence: float | None, seats: float | None, replicas: int, headroom: float
-) -> Fact:
-    if demand is None or residence is None or seats is None:
-        return unknown(NO_DEMAND if demand is None else "the capacity at the proposed cap is not known")
-    one = seats / residence
-    story = f"{demand:.3g} requests/s against {replicas} x {one:.3g}/s at {seats:,.0f} seats, used to {headroom:.0%}"
-    return computed(demand / (one * replicas * headroom), source=story)
+def _needed(demand: float | None, service: Service | None, headroom: float) -> Fact:
+    """Replicas, not rounded, that carry the demand with headroom."""
+    if demand is None or service is None:
+        return unknown(NO_DEMAND if demand is None else NO_CAPACITY)
+    least = 0.0 if service.high is None else demand / (service.high * headroom)
+    story = f"{demand:.3g} requests/s, used to {headroom:.0%}: {service.story}"
+    return _within(least, demand / (service.low * headroom), story)
 
 
-def _replicas(pressure: Fact, replicas: int) -> Fact:
-    if pressure.number is None:
-        return unknown(pressure.unknown or "the capacity at the proposed cap is not known")
-    value = max(math.ceil(replicas * pressure.number - 1e-9), 1)
-    return computed(value, source=f"{replicas} x {pressure.number:.2f}, rounded up")
+def _within(low: float, high: float | None, story: str) -> Fact:
+    """The figure where its bounds are as good as one, the bounds themselves where they are not."""
+    if high is None or high > NARROW * low:
+        return computed(None, low=low, high=high, source=story)
+    return computed((low + high) / 2, low=low, high=high, source=story)
+
+
+def _pressure(needed: Fact, replicas: int | None) -> Fact:
+    if needed.is_unknown or replicas is None:
+        return unknown(needed.unknown or NO_REPLICAS)
+    parts = [None if x is None else x / replicas for x in (needed.number, needed.low, needed.high)]
+    return computed(parts[0], low=parts[1], high=parts[2], source=f"{needed.source}, {replicas} replicas")
+
+
+def _replicas(needed: Fact) -> Fact:
+    if needed.is_unknown:
+        return unknown(needed.unknown or NO_CAPACITY)
+    parts = [None if x is None else max(math.ceil(x - 1e-9), 1) for x in (needed.number, needed.low, needed.high)]
+    return computed(parts[0], low=parts[1], high=parts[2], source=f"{needed.source}, rounded up")
 
 
 def headroom_for(evidence: Evidence, policy: Policy) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
@@ -15,9 +16,13 @@ from advisor.domain.histogram import TokenCounts
 from advisor.domain.policy import Policy
 
 from . import lengths
+from .attention import language_part
 
 STEP = 1024
 DAY = 86400.0
+MOST_COVERAGE = 1.1
+STRETCHED = ("yarn", "linear", "dynamic")
+MOST_STRETCH = 1024
 CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length")
 
 
@@ -28,7 +33,7 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
     recommended, upper = _recommended(evidence, policy, known, needed)
     out["recommended_max_model_len"] = recommended
     out["needed_tokens_p999_upper"] = upper
-    out["refused_share_at_recommended"] = _refused_at(recommended, needed)
+    out["refused_share_at_recommended"] = _refused_at(recommended, needed, unsaid_needs(evidence))
     out["max_model_len_cost_ratio"] = _cost_ratio(evidence, recommended)
     return out
 
@@ -41,19 +46,41 @@ def needs(evidence: Evidence) -> TokenCounts | None:
     return TokenCounts.merge([served, evidence.log.refused_needs]) if evidence.log else served
 
 
+def unsaid_needs(evidence: Evidence) -> int:
+    """How many requests were refused for their length without a word of what they would have needed."""
+    return max(evidence.log.refused - evidence.log.refused_needs.n, 0) if evidence.log else 0
+
+
 def model_maximum(evidence: Evidence) -> int | None:
-    """The longest context that the model supports, as stated or as its config.json says (before rope scaling)."""
-    if evidence.model.max_context_tokens is not None:
-        return evidence.model.max_context_tokens
-    config = evidence.model.config or {}
-    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
-    values = [v for key in CONTEXT_KEYS if isinstance(v := (text or {}).get(key), int) and v > 0]
-    return min(values) if values else None
+    """The longest context that the model supports: as stated, or as its config.json says, stretched positions included.
+
+    Qwen2.5 with yarn x 4 over 32,768 original positions: 131,072. A limit that runs now is supported, whatever they say.
+    """
+    stated, running = evidence.model.max_context_tokens, evidence.count_flag("max_model_len")
+    if stated is None and evidence.model.config is not None:
+        stated = _configured_maximum(language_part(evidence.model.config))
+    return max(stated, running or 0) if stated is not None and stated > 0 else None
+
+
+def _configured_maximum(config: Mapping[str, Any]) -> int | None:
+    values = [v for key in CONTEXT_KEYS if (v := _positive(config.get(key)))]
+    rope = config.get("rope_scaling") or config.get("rope_parameters")
+    if not values or not isinstance(rope, Mapping):
+        return min(values, default=None)
+    kind, factor = rope.get("rope_type", rope.get("type")), rope.get("factor")
+    if kind not in STRETCHED or not isinstance(factor, int | float) or not 1 <= factor <= MOST_STRETCH:
+        return min(values)
+    original = _positive(rope.get("original_max_position_embeddings")) if kind == "yarn" else None
+    return int((original or min(values)) * factor)
+
+
+def _positive(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def round_up(tokens: float) -> int:
-    """The next multiple of 1,024: 11,875 -> 12,288."""
-    return math.ceil(tokens / STEP) * STEP
+    """The next multiple of 1,024, at least one: 11,875 -> 12,288."""
+    return max(math.ceil(tokens / STEP), 1) * STEP
 
 
 def _recommended(
@@ -62,11 +89,9 @@ def _recommended(
     percentile = policy.length_percentile
     if needed is None:
         return _without_counts(evidence, policy, known)
-    upper = lengths.upper_bound(needed, percentile)
+    upper = lengths.upper_bound(needed, percentile, unseen=unsaid_needs(evidence))
     if upper is None:
-        floor = computed(None, low=round_up(needed.largest), n=needed.n, source="the largest request seen")
-        few = f"{needed.n:,} requests cannot bound a p{percentile:g}: more traffic or a longer window (--since)"
-        return floor, unknown(few)
+        return _at_least(evidence, percentile, known, needed)
     scaled = upper * (1 + policy.length_margin)
     target = max(scaled, min(needed.largest, policy.step_limit * scaled))
     story = f"p{percentile:g} upper bound {upper:,} x {1 + policy.length_margin:g} = {scaled:,.0f}"
@@ -81,15 +106,30 @@ def _recommended(
     return value_fact, measured(upper, n=needed.n, source="order statistics, one-sided 95 %")
 
 
+def _at_least(
+    evidence: Evidence, percentile: float, known: Mapping[str, Fact], needed: TokenCounts
+) -> tuple[Fact, Fact]:
+    """The sample does not bound what requests need from above: only the largest one seen is certain."""
+    low, limits = _feasible(evidence, known, round_up(needed.largest))
+    floor = computed(None, low=low, n=needed.n, source=f"the largest request seen{limits}")
+    unsaid = unsaid_needs(evidence)
+    if lengths.upper_bound(needed, percentile) is not None:
+        return floor, unknown(f"{unsaid:,} requests were refused for their length without saying what they needed")
+    few = f"{needed.n:,} requests cannot bound a p{percentile:g}: more traffic or a longer window (--since)"
+    return floor, unknown(few)
+
+
 def _without_counts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> tuple[Fact, Fact]:
     """From a stated percentile a value; from histograms alone only an interval, which may never shrink a limit."""
-    p999 = known["total_tokens_p999"]
+    percentile = policy.length_percentile
+    p999 = _one_percentile(evidence, percentile, known)
     if p999.number is not None:
         scaled = p999.number * (1 + policy.length_margin)
         value, limits = _feasible(evidence, known, round_up(scaled))
-        story = f"p99.9 {p999.number:,.0f} x {1 + policy.length_margin:g} = {scaled:,.0f}, rounded up to 1,024{limits}"
+        story = f"p{percentile:g} {p999.number:,.0f} x {1 + policy.length_margin:g} = {scaled:,.0f}, rounded up to 1,024{limits}"
         return computed(value, source=story), p999
     if p999.low is None:
+        # An upper bound alone cannot carry a limit.
         return unknown(p999.unknown or lengths.NO_LENGTHS), unknown(p999.unknown or lengths.NO_LENGTHS)
     high = (
         None if p999.high is None else _feasible(evidence, known, round_up(p999.high * (1 + policy.length_margin)))[0]
@@ -100,18 +140,32 @@ def _without_counts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact
     return limit, computed(None, low=p999.low, high=p999.high, n=p999.n, source=story)
 
 
+def _one_percentile(evidence: Evidence, percentile: float, known: Mapping[str, Fact]) -> Fact:
+    """That percentile of total tokens without counts of single requests; a higher one stands in, never a lower one."""
+    stated = evidence.percentiles.total if evidence.percentiles else {}
+    if percentile in stated:
+        return measured(stated[percentile], source="percentile as stated")
+    prompt, output = lengths.marginals(evidence)
+    if prompt is not None and output is not None:
+        return lengths.total_from_marginals(prompt, output, percentile)
+    if percentile > 99.9:
+        return unknown(f"p{percentile:g} of total tokens is not known: {lengths.NO_LENGTHS}")
+    return known["total_tokens_p999"]
+
+
 def _feasible(evidence: Evidence, known: Mapping[str, Fact], target: int) -> tuple[int, str]:
     """The target, cut to what the model supports and to what one request can be served from the pool."""
     pool = known["kv_pool_tokens"].number or known["kv_pool_tokens_predicted"].number
     block = evidence.count_flag("block_size") or 16
-    bounds = {"the model's maximum": model_maximum(evidence)}
-    if pool is not None:
-        bounds["what one request can be served from the pool"] = max(int(pool) - block, 1)
-    for name, bound in bounds.items():
-        if bound is not None and target > bound:
-            target = bound if name.startswith("the model") else bound // STEP * STEP or bound
-            return target, f", cut to {name}, {target:,}"
-    return target, ""
+    limits = ""
+    longest = model_maximum(evidence)
+    if longest is not None and target > longest:
+        target, limits = longest, f", cut to the model's maximum, {longest:,}"
+    served = max(int(pool) - block, 1) if pool else None
+    if served is not None and target > served:
+        target = served // STEP * STEP or served
+        limits = f", cut to what one request can be served from the pool, {target:,}"
+    return target, limits
 
 
 def _alternative(needed: TokenCounts, value: int) -> str:
@@ -120,16 +174,20 @@ def _alternative(needed: TokenCounts, value: int) -> str:
     return f"; {half:,} would refuse {above / needed.n * 100:.2g} % ({above:,} of {needed.n:,})" if half < value else ""
 
 
-def _refused_at(recommended: Fact, needed: TokenCounts | None) -> Fact:
+def _refused_at(recommended: Fact, needed: TokenCounts | None, unsaid: int) -> Fact:
     if needed is None or recommended.number is None:
         return unknown("needs lengths of single requests: give a request log (--logs)")
-    above = needed.above(recommended.number)
-    return computed(above / needed.n, n=needed.n, source=f"{above:,} of {needed.n:,} requests are longer")
+    above, every = needed.above(recommended.number), needed.n + unsaid
+    story = f"{above:,} of {every:,} requests are longer"
+    if unsaid:
+        story += f", and {unsaid:,} refused ones did not say what they needed"
+        return computed(None, low=above / every, high=(above + unsaid) / every, n=every, source=story)
+    return computed(above / every, n=every, source=story)
 
 
 def _cost_ratio(evidence: Evidence, recommended: Fact) -> Fact:
     present, name = evidence.count_flag("max_model_len"), "the present limit"
-    if present is None:
+    if not present:
         present, name = model_maximum(evidence), "the model's maximum"
     if recommended.number is None or present is None:
         return unknown("needs recommended_max_model_len and the present limit (--set max_model_len=N)")
@@ -173,10 +231,12 @@ def _cut_share(evidence: Evidence) -> Fact:
                 None, low=0.0, high=share, n=log.served.n, source="finish_reason length; the limit is unknown"
             )
         return measured(share, n=log.served.n, source=f"{log.source}: finish_reason length at the limit")
-    finished = sum(e.windows.total("finished") or 0.0 for e in evidence.engines)
+    pairs = [(e.windows.total("finished"), e.windows.total("finished_length")) for e in evidence.engines]
+    told = [(every, cut) for every, cut in pairs if every is not None and cut is not None]
+    finished = sum(every for every, _ in told)
     if finished <= 0:
         return unknown("no finished requests seen: give a request log (--logs) or engine metrics")
-    most = sum(e.windows.total("finished_length") or 0.0 for e in evidence.engines) / finished
+    most = min(sum(cut for _, cut in told) / finished, 1.0)
     if most == 0:
         return measured(0.0, n=round(finished), source="request_success_total: none finished for length")
     story = "request_success_total: the client's max_tokens and max_model_len are not told apart"
@@ -190,6 +250,9 @@ def _coverage(evidence: Evidence) -> Fact:
     if prompt is None:
         return unknown("no engine metrics to compare the log with (--prometheus)")
     share = evidence.log.served.n / prompt.n
+    if share > MOST_COVERAGE:
+        story = f"the log has {share:.1f}x the requests that the engines finished"
+        return unknown(f"{story}: they do not cover the same time or the same replicas, so its gaps cannot be told")
     return computed(
         min(share, 1.0), n=round(prompt.n), source="requests with usage in the log / finished by the engines"
     )

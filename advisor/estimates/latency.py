@@ -27,7 +27,7 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
         "ttft_p50": _percentile(evidence, "ttft", 0.5),
         "ttft_p99": _percentile(evidence, "ttft", 0.99),
         "tpot_p99": _percentile(evidence, "tpot", 0.99),
-        "itl_p99": unknown(NO_LATENCY) if itl is None else _between(itl, 0.99),
+        "itl_p99": _between(itl, 0.99),
         "itl_mean": unknown(NO_LATENCY),
         "slo_target": unknown("no latency objective is given (--slo-tpot, --slo-ttft)"),
     }
@@ -49,11 +49,14 @@ def _percentile(evidence: Evidence, name: str, q: float) -> Fact:
             order = np.argsort(values)
             place = int(np.searchsorted(np.cumsum(counts[order]), q * counts.sum()))
             return measured(float(values[order][place]), n=int(counts.sum()), source=evidence.log.source)
-    buckets = merged(evidence, name)
-    return unknown(NO_LATENCY) if buckets is None else _between(buckets, q)
+    return _between(merged(evidence, name), q)
 
 
-def _between(buckets: Buckets, q: float) -> Fact:
+def _between(buckets: Buckets | None, q: float) -> Fact:
+    if buckets is None:
+        return unknown(NO_LATENCY)
+    if buckets.n < LEAST_REQUESTS:
+        return unknown(f"{buckets.n:.0f} observations; {LEAST_REQUESTS} are needed")
     low, high = buckets.quantile_bounds(q)
     above = high if np.isfinite(high) else None
     return measured(None, low=low, high=above, n=round(buckets.n), source="between bucket edges")
@@ -91,7 +94,7 @@ def _attainment(evidence: Evidence) -> dict[str, Fact]:
 
 def _every(evidence: Evidence, parts: list[Share | None]) -> Fact:
     sample = _logged(evidence)
-    if sample is not None and evidence.log is not None:
+    if sample is not None and evidence.log is not None and all(parts):
         met = _met(sample.tpot_seconds, evidence.slo.tpot_seconds) & _met(
             sample.ttft_seconds, evidence.slo.ttft_seconds
         )
@@ -113,6 +116,8 @@ def _share(evidence: Evidence, name: str, target: float | None) -> Share | None:
     sample = _logged(evidence)
     if sample is not None and evidence.log is not None:
         values = sample.tpot_seconds if name == "tpot" else sample.ttft_seconds
+        if np.isnan(values).all():
+            return None
         share = float(sample.counts[_met(values, target)].sum() / sample.counts.sum())
         return share, share, int(sample.counts.sum()), evidence.log.source
     buckets = merged(evidence, name)

@@ -28,7 +28,7 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
     target = evidence.slo.tpot_seconds
     if target is None:
         return unknown("no time-per-token objective is given (--slo-tpot)")
-    if evidence.sweep is not None:
+    if evidence.sweep is not None and evidence.sweep.points:
         return from_sweep(evidence.sweep, target)
     live = _from_log(evidence, target) or _from_windows(evidence, target, step)
     return live or unknown(
@@ -40,12 +40,9 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
 def from_sweep(sweep: Sweep, target: float) -> Fact:
     """Largest measured concurrency that passes with every lower one passing; `high` is the next one measured."""
     points = sorted(sweep.points, key=lambda p: p.concurrency)
-    passing: list[SweepPoint] = []
-    for point in points:
-        if point.tpot_seconds > target:
-            break
-        passing.append(point)
-    failing = points[len(passing)] if len(passing) < len(points) else None
+    failing = next((p for p in points if not p.tpot_seconds <= target * (1 + 1e-9)), None)
+    # A concurrency that was measured twice and failed once has failed.
+    passing = [p for p in points if failing is None or p.concurrency < failing.concurrency]
     story = _sweep_story(sweep, passing, failing, target)
     if not passing:
         return measured(None, low=0, high=points[0].concurrency, n=len(points), source=story)
@@ -130,15 +127,18 @@ def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fa
     batch, requests, least = _windows(evidence, target)
     if batch.size == 0:
         return None
-    best, fails = from_levels(*_pool(np.round(batch).astype(np.int64), least, requests), evidence.slo.share)
+    levels = _pool(np.round(batch).astype(np.int64), least, requests)
+    if levels[0].size == 0:
+        return None
+    best, fails = from_levels(*levels, evidence.slo.share)
     n, story = int(requests.sum()), "TPOT buckets by mean decode batch, per window"
     if fails is None:
         return computed(None, low=best, n=n, source=f"{story}; never seen failing")
     if isinstance(step, str):
         return computed(None, low=best or 0, n=n, source=f"{story}; step time not identified: {step}")
-    most = math.floor(step.sequences_within(target))
+    most = max(math.floor(step.sequences_within(target)), 1)
     story += f"; the mean gap alone reaches {target * 1e3:g} ms at {most:,}"
-    return computed(None, low=min(best or 0, most), high=max(most, 1), n=n, source=story)
+    return computed(None, low=min(best or 0, most), high=most, n=n, source=story)
 
 
 def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]:

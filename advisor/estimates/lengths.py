@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from scipy.special import bdtr, bdtrik
@@ -46,25 +47,39 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
 def percentile(counts: TokenCounts, q: float, source: str) -> Fact:
     """The q-th percentile (0..100) with its 95 % interval; "at least" where the sample cannot bound it above."""
     p, n = q / 100, counts.n
-    low = counts.at_rank(max(1, binomial_quantile(0.025, n, p)))
-    rank_above = binomial_quantile(0.975, n, p) + 1
-    if rank_above > n:
-        return measured(None, low=low, n=n, source=f"{source}; {n:,} requests cannot bound a p{q:g} from above")
-    return measured(counts.quantile(p), low=low, high=counts.at_rank(rank_above), n=n, source=source)
+    below, above = ranks(n, p)
+    low = None if below is None else counts.at_rank(below)
+    if above is not None:
+        return measured(counts.quantile(p), low=low, high=counts.at_rank(above), n=n, source=source)
+    few = f"{n:,} requests cannot bound a p{q:g} from above"
+    return unknown(few) if low is None else measured(None, low=low, n=n, source=f"{source}; {few}")
 
 
-def upper_bound(counts: TokenCounts, q: float) -> int | None:
+def ranks(n: int, p: float) -> tuple[int | None, int | None]:
+    """Ranks (from 1) of the order statistics that bracket the p-quantile of n with 95 %; None where there is none.
+
+    (9,984, 9,997) for n = 10,000 and p = 0.999; (1, 6) for the median of six; none of five on either side.
+    """
+    below, above = binomial_quantile(0.025, n, p), binomial_quantile(0.975, n, p) + 1
+    return below if below >= 1 else None, above if above <= n else None
+
+
+def upper_bound(counts: TokenCounts, q: float, *, unseen: int = 0) -> int | None:
     """One-sided 95 % upper bound of the q-th percentile, or None when the sample is too small for one.
+
+    `unseen` requests of unknown length are taken to be longer than all others.
 
     x_(k) with the smallest k for which P(Binomial(n, q) <= k - 1) >= 95 %. At n = 2,995 the p99.9 is bounded by the
     largest value; below that by nothing (ln 0.05 / ln 0.999 = 2,994.2).
     """
-    rank = binomial_quantile(0.95, counts.n, q / 100) + 1
+    rank = binomial_quantile(0.95, counts.n + unseen, q / 100) + 1
     return counts.at_rank(rank) if rank <= counts.n else None
 
 
 def binomial_quantile(share: float, n: int, p: float) -> int:
     """Smallest k with P(Binomial(n, p) <= k) >= share: 9,996 for 0.975, 10,000 and 0.999."""
+    if p <= 0 or p >= 1:
+        return n if p >= 1 else 0
     k = max(math.floor(bdtrik(share, n, p)) - 1, 0)
     while bdtr(k, n, p) < share:
         k += 1
@@ -100,7 +115,7 @@ def served_totals(evidence: Evidence) -> TokenCounts | None:
 
 def _exact(evidence: Evidence) -> dict[str, TokenCounts]:
     joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
-    if joint is not None:
+    if joint is not None and joint.n:
         return {"prompt": joint.prompts(), "output": joint.outputs(), "total": joint.totals()}
     return {"total": evidence.totals} if evidence.totals is not None else {}
 
@@ -119,23 +134,34 @@ def _from_stated(evidence: Evidence) -> dict[str, Fact]:
 
 
 def _from_marginals(evidence: Evidence) -> dict[str, Fact]:
-    out: dict[str, Fact] = {}
     prompt, output = marginals(evidence)
-    for kind, buckets in (("prompt", prompt), ("output", output)):
-        if buckets is not None:
-            for p, q in PERCENTILES.items():
-                out[f"{kind}_tokens_{p}"] = _interval(buckets.quantile_bounds(q / 100), buckets, "bucket edges")
+    of = {f"{k}_tokens": partial(_of_one, b) for k, b in (("prompt", prompt), ("output", output)) if b is not None}
     if prompt is not None and output is not None:
-        for p, q in PERCENTILES.items():
-            bounds = sharp_bounds(_quantiles(prompt), _quantiles(output), q / 100)
-            out[f"total_tokens_{p}"] = _interval(bounds, prompt, "sharp bounds from the two length histograms")
-    return out
+        of["total_tokens"] = partial(total_from_marginals, prompt, output)
+    return {f"{kind}_{p}": fact(q) for kind, fact in of.items() for p, q in PERCENTILES.items()}
+
+
+def total_from_marginals(prompt: Buckets, output: Buckets, q: float) -> Fact:
+    """Between which lengths the q-th percentile (0..100) of prompt + output lies, whatever their dependence."""
+    story = "sharp bounds from the two length histograms"
+    n = min(prompt.n, output.n)
+    return _interval(lambda u: sharp_bounds(_quantiles(prompt), _quantiles(output), u), n, q, story)
+
+
+def _of_one(buckets: Buckets, q: float) -> Fact:
+    return _interval(buckets.quantile_bounds, buckets.n, q, "bucket edges")
 
 
 def _quantiles(buckets: Buckets) -> Bounds:
     return lambda u: buckets.quantile_bounds(min(max(u, 0.0), 1.0))
 
 
-def _interval(bounds: tuple[float, float], buckets: Buckets, source: str) -> Fact:
-    low, high = bounds
-    return measured(None, low=low, high=high if np.isfinite(high) else None, n=round(buckets.n), source=source)
+def _interval(bounds: Bounds, n: float, q: float, source: str) -> Fact:
+    """The 95 % interval of a percentile: the edges around the order statistics that bracket it."""
+    whole = math.floor(n)
+    below, above = ranks(whole, q / 100)
+    low = None if below is None else bounds((below - 0.5) / whole)[0]
+    high = math.inf if above is None else bounds((above - 0.5) / whole)[1]
+    if low is None and high == math.inf:
+        return unknown(f"{whole:,} requests say nothing of a p{q:g}")
+    return measured(None, low=low, high=high if math.isfinite(high) else None, n=whole, source=source)

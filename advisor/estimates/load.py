@@ -42,8 +42,8 @@ def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
 
 def sequence_cap(evidence: Evidence) -> int | None:
     """min(max_num_seqs, max_num_active_seqs) of the known ones: where `running` stops rising."""
-    caps = [c for name in ("max_num_seqs", "max_num_active_seqs") if (c := evidence.count_flag(name)) is not None]
-    return min(caps) if caps else None
+    caps = [c for name in ("max_num_seqs", "max_num_active_seqs") if (c := evidence.count_flag(name)) and c > 0]
+    return min(caps, default=None)
 
 
 def engines_per_instance(evidence: Evidence) -> float:
@@ -136,14 +136,14 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     if gauges.running.size >= LEAST_SCRAPES:
         pinned = (gauges.running >= cap) & (gauges.waiting > 0)
         return measured(float(pinned.mean()), n=int(pinned.size), source=f"running at {cap} while requests wait")
-    bounds = [b for e in evidence.engines if (b := _least_at_cap(e, cap)) is not None]
-    if bounds:
+    bounds = [_least_at_cap(e, cap) for e in evidence.engines if mean_decode_batch(e) is not None]
+    if any(bounds):
         story = f"mean decode batch above {cap - 1} with requests queueing, since the engine started; share of steps"
-        return computed(None, low=max(bounds), high=1.0, source=story)
+        return computed(None, low=float(np.mean(bounds)), high=1.0, source=story)
     return unknown(f"{gauges.running.size} scrapes; {LEAST_SCRAPES} are needed: {NO_METRICS}")
 
 
-def _least_at_cap(engine: EngineSeries, cap: int) -> float | None:
+def _least_at_cap(engine: EngineSeries, cap: int) -> float:
     """A step below the cap holds at most cap - 1 sequences: a mean batch D is at the cap in at least D - (cap - 1).
 
     58,176 gaps over 7,416 steps = 7.845 at a cap of 8: at least 84 % of the steps. Only where requests really queued.
@@ -151,21 +151,22 @@ def _least_at_cap(engine: EngineSeries, cap: int) -> float | None:
     batch = mean_decode_batch(engine)
     queued, finished = engine.windows.total("queue_sum"), engine.windows.total("queue_count")
     if batch is None or not queued or not finished or queued / finished < LEAST_QUEUE_SECONDS:
-        return None
+        return 0.0
     share = batch - (cap - 1)
-    return share if 0 < share <= 1 else None
+    return share if 0 < share <= 1 else 0.0
 
 
 def _ratio(evidence: Evidence, above: str, below: str, source: str) -> Fact:
-    tops = [t for e in evidence.engines if (t := e.windows.total(above)) is not None]
-    bottoms = [b for e in evidence.engines if (b := e.windows.total(below)) is not None]
-    if not tops or not bottoms:
+    pairs = [(e.windows.total(above), e.windows.total(below)) for e in evidence.engines]
+    told = [(top, bottom) for top, bottom in pairs if top is not None and bottom is not None]
+    if not told:
         return unknown(
             f"the engines do not expose {source.replace(' / ', ' and ')}" if evidence.engines else NO_METRICS
         )
-    if sum(bottoms) <= 0:
-        return unknown("no request finished in the present epoch")
-    return measured(sum(tops) / sum(bottoms), n=round(sum(bottoms)), source=source)
+    bottom = sum(b for _, b in told)
+    if bottom <= 0:
+        return unknown(f"{source.split(' / ')[-1]} did not move in the present epoch")
+    return measured(sum(t for t, _ in told) / bottom, n=round(bottom), source=source)
 
 
 def _hit_rate(evidence: Evidence) -> Fact:
@@ -176,7 +177,8 @@ def _hit_rate(evidence: Evidence) -> Fact:
 
 
 def _imbalance(evidence: Evidence) -> Fact:
-    means = [float(np.nanmean(e.samples.running)) for e in evidence.engines if e.samples.running.size >= LEAST_SCRAPES]
+    read = [e.samples.running[np.isfinite(e.samples.running)] for e in evidence.engines]
+    means = [float(running.mean()) for running in read if running.size >= LEAST_SCRAPES]
     if len(means) < 2 or sum(means) == 0:
         return unknown("needs two engines that were scraped over time")
     return measured(max(means) / float(np.mean(means)), n=len(means), source="mean running per engine")

@@ -24,10 +24,13 @@ from advisor.domain.histogram import Floats, JointCounts
 from advisor.domain.policy import Policy
 
 from . import lengths
+from .token_budget import step_budget
 
 LEAST_SCRAPES = 500
 LEAST_RUNNING = 3
 TRIALS = 5_000
+LEAST_RISK = 1e-9
+MOST_DRAWN = 256
 DEFAULT_BUDGET = 2048
 
 
@@ -61,11 +64,13 @@ def from_joint(evidence: Evidence) -> Occupancy | None:
     joint = _joint(evidence)
     if joint is None:
         return None
-    budget = evidence.count_flag("max_num_batched_tokens") or DEFAULT_BUDGET
+    budget = step_budget(evidence) or DEFAULT_BUDGET
     block = evidence.count_flag("block_size") or 1
     i, o, w = joint.prompt.astype(float), joint.output.astype(float), joint.counts / joint.n
     s = np.ceil(i / budget)
     residence = float(np.sum(w * (s + o)))
+    if residence <= 0:
+        return None
     mean = float(np.sum(w * (s * i / 2 + o * (i + o / 2)))) / residence
     second = float(np.sum(w * (s * i**2 / 3 + o * (i**2 + i * o + o**2 / 3)))) / residence
     sd = math.sqrt(max(second - mean**2, 0.0))
@@ -91,7 +96,7 @@ def normal_ceiling(mean: float, sd: float, pool: float, risk: float) -> int:
 
     [(-z sd + sqrt(z^2 sd^2 + 4 mean pool)) / (2 mean)]^2: mean 1,232, sd 715, pool 400,000, risk 1 % give 301.
     """
-    z = float(ndtri(1 - risk))
+    z = float(ndtri(1 - min(max(risk, LEAST_RISK), 1 - LEAST_RISK)))
     root = (-z * sd + math.sqrt(z * z * sd * sd + 4 * mean * pool)) / (2 * mean)
     return math.floor(root * root)
 
@@ -102,7 +107,7 @@ def simulated_ceiling(joint: JointCounts, budget: int, pool: float, risk: float)
     i, o = joint.prompt.astype(float), joint.output.astype(float)
     s = np.ceil(i / budget)
     weight = joint.counts * (s + o)
-    most = max(2, min(256, math.ceil(3 * pool / max(float(np.average(i + o / 2, weights=weight)), 1.0))))
+    most = max(2, min(MOST_DRAWN, math.ceil(3 * pool / max(float(np.average(i + o / 2, weights=weight)), 1.0))))
     place = random.choice(i.size, size=(TRIALS, most), p=weight / weight.sum())
     age = random.random((TRIALS, most)) * (s + o)[place]
     held = np.where(age < s[place], i[place] * age / np.maximum(s[place], 1), i[place] + age - s[place])
@@ -123,8 +128,10 @@ def _expected(evidence: Evidence, estimates: list[Occupancy], pool: float, risk:
 def _ceiling(evidence: Evidence, occupancy: Occupancy, pool: float, risk: float) -> int:
     value = normal_ceiling(occupancy.mean, occupancy.sd, pool, risk)
     joint = _joint(evidence)
-    if joint is not None and (value < 30 or occupancy.sd > occupancy.mean):
-        budget = evidence.count_flag("max_num_batched_tokens") or DEFAULT_BUDGET
+    # Hundreds of sequences are normal enough, and more than MOST_DRAWN were never drawn.
+    few = value < 30 or (occupancy.sd > occupancy.mean and value < MOST_DRAWN / 2)
+    if joint is not None and few:
+        budget = step_budget(evidence) or DEFAULT_BUDGET
         return simulated_ceiling(joint, budget, pool, risk)
     return value
 
@@ -135,6 +142,8 @@ def _from_means(evidence: Evidence, pool: float) -> Fact:
     if prompt is None or output is None or prompt.mean is None or output.mean is None:
         return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")
     mean = prompt.mean + output.mean / 2
+    if mean <= 0:
+        return unknown("the length histograms hold no tokens")
     story = f"{pool:,.0f} / {mean:,.0f} tokens, mean lengths taken as independent: more cannot be sustained"
     return Fact(high=math.floor(pool / mean), n=round(prompt.n), source=story, basis="assumed")
 
@@ -144,9 +153,9 @@ def _guaranteed(evidence: Evidence, pool: Fact, known: Mapping[str, Fact]) -> Fa
     advised = known["recommended_max_model_len"].number
     if pool.number is None:
         return unknown(f"the KV pool is unknown: {pool.unknown}")
-    if advised is not None and (present is None or advised < present):
+    if advised is not None and (not present or advised < present):
         limit, name = advised, "recommended_max_model_len"
-    elif present is not None:
+    elif present:
         limit, name = present, "max_model_len"
     else:
         return unknown("no length limit is known: give --set max_model_len=N or request lengths (--logs)")
@@ -163,7 +172,7 @@ def _per_sequence(estimates: list[Occupancy]) -> Fact:
 
 def _joint(evidence: Evidence) -> JointCounts | None:
     joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
-    return joint if joint is not None and joint.n else None
+    return joint if joint is not None and joint.n and (joint.prompt + joint.output).any() else None
 
 
 def _pairs(running: Floats, usage: Floats | None) -> tuple[Floats, Floats]:

@@ -30,14 +30,16 @@ REACH = 2.0
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """The fitted step time in seconds: `base`, `per_sequence` along the mix line, `per_prompt_token` if identified.
+    """The fitted step time in seconds: `base`, and `per_sequence` along the mix line.
 
-    `widest` is the largest mean decode batch in the fit; beyond twice that the line says nothing.
+    `per_prompt_token` and `per_decoding_sequence`: its two parts, where they are identified. `widest` is the largest
+    mean decode batch in the fit; beyond twice that the line says nothing.
     """
 
     base: float
     per_sequence: float
     per_prompt_token: float | None
+    per_decoding_sequence: float | None
     r2: float
     residual_seconds: float
     windows: int
@@ -53,8 +55,8 @@ class StepTime:
 
     def full_step(self, sequences: float, budget: float) -> float:
         """Seconds of a step whose budget is full: the sequences decode, prompts take the rest."""
-        prompt_cost = self.per_prompt_token or 0.0
-        return self.base + prompt_cost * max(budget - sequences, 0.0)
+        decoding, prompts = self.per_decoding_sequence or 0.0, self.per_prompt_token or 0.0
+        return self.base + decoding * sequences + prompts * max(budget - sequences, 0.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,24 +72,33 @@ def fit(evidence: Evidence) -> StepTime | str:
     points = _gather(evidence)
     if points is None:
         return "no windows of engine counters (needs --prometheus, and inter-token latency and iteration metrics)"
+    if too_little := _too_little(points):
+        return too_little
+    ratio = float(points.prompt @ points.weight / (points.batch @ points.weight))
+    ones = np.ones_like(points.batch)
+    full, full_r2 = _solve(np.column_stack([ones, points.batch, points.prompt]), points)
+    line, line_r2 = _solve(np.column_stack([ones, points.batch]), points)
+    # A coefficient of exactly 0 is the bound of the fit, not a finding.
+    split = bool((full > 0).all()) and full_r2 >= LEAST_R2 and _vif(points) <= MOST_VIF
+    base, slope, r2 = (full[0], full[1] + full[2] * ratio, full_r2) if split else (line[0], line[1], line_r2)
+    if r2 < LEAST_R2:
+        return f"the line explains {max(r2, 0):.0%} of the variance; {LEAST_R2:.0%} are needed"
+    if slope <= 0 or base <= 0:
+        grows = "in proportion to" if slope > 0 else "not at all with"
+        return f"the gap between tokens grows {grows} concurrency: no line of a step time in the range observed"
+    residual = float(np.median(np.abs(points.itl - base - slope * points.batch)))
+    widest = float(points.batch.max())
+    decoding, prompts = (float(full[1]), float(full[2])) if split else (None, None)
+    return StepTime(float(base), float(slope), prompts, decoding, r2, residual, points.batch.size, widest)
+
+
+def _too_little(points: _Points) -> str | None:
     if points.batch.size < LEAST_WINDOWS:
         return f"{points.batch.size} usable windows; {LEAST_WINDOWS} are needed"
     p5, p95 = np.quantile(points.batch, [0.05, 0.95])
     if p95 < LEAST_SPREAD * p5:
         return f"concurrency hardly varied ({p5:.1f} to {p95:.1f}): the slope cannot be told"
-    ratio = float(points.prompt @ points.weight / (points.batch @ points.weight))
-    ones = np.ones_like(points.batch)
-    full, full_r2 = _solve(np.column_stack([ones, points.batch, points.prompt]), points)
-    line, line_r2 = _solve(np.column_stack([ones, points.batch]), points)
-    split = full[2] > 0 and full_r2 >= LEAST_R2 and _vif(points) <= MOST_VIF
-    base, slope, r2 = (full[0], full[1] + full[2] * ratio, full_r2) if split else (line[0], line[1], line_r2)
-    if r2 < LEAST_R2:
-        return f"the line explains {max(r2, 0):.0%} of the variance; {LEAST_R2:.0%} are needed"
-    if slope <= 0:
-        return "the gap between tokens does not grow with concurrency in the range observed"
-    residual = float(np.median(np.abs(points.itl - base - slope * points.batch)))
-    widest = float(points.batch.max())
-    return StepTime(base, slope, float(full[2]) if split else None, r2, residual, points.batch.size, widest)
+    return None
 
 
 def predicted_gap(step: StepTime | str, known: Mapping[str, Fact]) -> Fact:
@@ -119,7 +130,7 @@ def _points(engine: EngineSeries) -> _Points | None:
         return None
     steps, gaps = d["steps"], d["itl_count"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        prompt = _prompt_tokens(d) / steps
+        prompt = computed_prompt_tokens(d) / steps
         batch, itl = gaps / steps, d["itl_sum"] / gaps
     use = (steps >= LEAST_STEPS) & (gaps > 0) & np.isfinite(prompt) & np.isfinite(itl)
     if "preemptions" in d:
@@ -128,7 +139,7 @@ def _points(engine: EngineSeries) -> _Points | None:
     return _Points(batch[use], np.maximum(prompt[use], 0.0), itl[use], gaps[use])
 
 
-def _prompt_tokens(deltas: Mapping[str, Floats]) -> Floats:
+def computed_prompt_tokens(deltas: Mapping[str, Floats]) -> Floats:
     """Prompt tokens computed per window; zeros (a line in D alone) where the engine does not tell them."""
     if "prompt_tokens_computed" in deltas:
         return deltas["prompt_tokens_computed"]

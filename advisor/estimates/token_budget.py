@@ -17,7 +17,7 @@ from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.histogram import Floats
 
 from . import lengths
-from .step_time import StepTime
+from .step_time import StepTime, computed_prompt_tokens
 
 NO_BUDGET = (
     "max_num_batched_tokens is in no metric: give a start-up log (--startup-log) or --set max_num_batched_tokens=N"
@@ -26,7 +26,7 @@ NO_BUDGET = (
 
 def facts(evidence: Evidence, step: StepTime | str, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The budget ceiling and how much of the budget prompts use while requests wait."""
-    budget = evidence.count_flag("max_num_batched_tokens")
+    budget = step_budget(evidence)
     if budget is None:
         return {"budget_ceiling": unknown(NO_BUDGET), "prefill_share_of_budget": unknown(NO_BUDGET)}
     return {
@@ -35,9 +35,15 @@ def facts(evidence: Evidence, step: StepTime | str, known: Mapping[str, Fact]) -
     }
 
 
+def step_budget(evidence: Evidence) -> int | None:
+    """max_num_batched_tokens, where it is known and limits anything."""
+    budget = evidence.count_flag("max_num_batched_tokens")
+    return budget if budget is not None and budget > 0 else None
+
+
 def left_for_prompts(evidence: Evidence, seats: Fact) -> Fact:
     """Prompt tokens a step can still take when every recommended seat decodes: 2,048 - 40 = 2,008."""
-    budget = evidence.count_flag("max_num_batched_tokens")
+    budget = step_budget(evidence)
     if budget is None:
         return unknown(NO_BUDGET)
     if seats.number is None:
@@ -60,10 +66,13 @@ def _ceiling(evidence: Evidence, budget: int, known: Mapping[str, Fact]) -> Fact
     means = mean_lengths(evidence)
     if means is None:
         return unknown(lengths.NO_LENGTHS)
-    hits = known["prefix_cache_hit_rate"].number or 0.0
-    prompt, output = means[0] * (1 - hits), means[1]
+    if means[1] <= 0:
+        return unknown("requests have no output tokens: none of them decodes")
+    hits = known["prefix_cache_hit_rate"].number
+    prompt, output = means[0] * (1 - min(max(hits or 0.0, 0.0), 1.0)), means[1]
     story = f"{budget:,} x {output:,.0f} / ({prompt:,.0f} computed prompt tokens + {output:,.0f} output tokens)"
-    return computed(math.floor(budget * output / (prompt + output)), source=story)
+    story += "; prefix hits are not known, none assumed" if hits is None else ""
+    return computed(max(math.floor(budget * output / (prompt + output)), 1), source=story)
 
 
 def _prefill_share(evidence: Evidence, budget: int, step: StepTime | str) -> Fact:
@@ -82,15 +91,16 @@ def _shares(engine: EngineSeries, budget: int, step: StepTime) -> Floats:
     w, samples = engine.windows, engine.samples
     if engine.lifetime or not {"prompt_tokens", "itl_count", "steps"} <= w.deltas.keys() or not samples.time.size:
         return np.empty(0)
+    prompt = computed_prompt_tokens(w.deltas)
     waited = np.add.accumulate(samples.waiting > 0)
     before = np.searchsorted(samples.time, w.start, side="right")
     until = np.searchsorted(samples.time, w.end, side="right")
     counts = np.concatenate([[0], waited])
     waiting = counts[until] - counts[before] > 0
     steps = w.deltas["steps"]
-    use = waiting & (steps > 0) & np.isfinite(w.deltas["prompt_tokens"]) & np.isfinite(w.deltas["itl_count"])
+    use = waiting & (steps > 0) & np.isfinite(prompt) & np.isfinite(w.deltas["itl_count"]) & (w.end > w.start)
     batch = w.deltas["itl_count"][use] / steps[use]
-    rate = w.deltas["prompt_tokens"][use] / (w.end[use] - w.start[use])
+    rate = prompt[use] / (w.end[use] - w.start[use])
     room = np.maximum(budget - batch, 1.0)
     most = room / np.array([step.full_step(b, budget) for b in batch])
     shares: Floats = np.minimum(rate / most, 1.0)
