@@ -119,6 +119,8 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
         "largest 5-minute rate one replica served within its objectives",
     ),
     ("demand_over_capacity", "ratio", "demand p99 / what the replicas carry at the proposed cap with headroom"),
+    ("saturated_requests_per_second", "1/s", "what the deployment served while requests waited all the time"),
+    ("demand_over_saturated_rate", "ratio", "demand p99 / what was served while saturated, with headroom"),
     ("sequences_demanded", "sequences", "sequences in service that demand p99 asks of one replica (Little's law)"),
     ("recommended_replicas", "replicas", "replicas that carry demand p99 with headroom"),
 )

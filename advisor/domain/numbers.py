@@ -8,7 +8,9 @@ from collections.abc import Callable
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.fact import Fact
 
-_FACTORS = frozenset({"max_model_len_cost_ratio", "replica_imbalance", "demand_over_capacity"})
+_FACTORS = frozenset(
+    {"max_model_len_cost_ratio", "replica_imbalance", "demand_over_capacity", "demand_over_saturated_rate"}
+)
 """Ratios that people read as "so many times", not as a share."""
 
 _NOTHING = "unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence
@@ -19,12 +20,23 @@ from . import (
     lengths,
     load,
     memory_ceiling,
+    saturation,
     sequence_cap,
     step_time,
     token_budget,
 )
 
 FLAG_FACTS = ("max_num_seqs", "max_model_len", "max_num_batched_tokens")
+WHOLE_WINDOW = ("refused_share_now", "refused_share_at_recommended", "recommended_max_model_len", "length_coverage")
+WHOLE_WINDOW_ENDS = (
+    "_tokens_p50",
+    "_tokens_p90",
+    "_tokens_p99",
+    "_tokens_p999",
+    "_p999_upper",
+    "second_p99",
+    "second_mean",
+)
 
 
 def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
@@ -52,7 +64,22 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
     add({"itl_at_next_cap": step_time.predicted_gap(step, known)})
     add(capacity.facts(evidence, policy, step, known))
-    return FactSheet(known)
+    add(saturation.facts(evidence, policy, known))
+    return FactSheet({name: _dated(name, fact, evidence) for name, fact in known.items()})
+
+
+def _dated(name: str, fact: Fact, evidence: Evidence) -> Fact:
+    """The fact with the span it covers: lengths and arrivals the whole window, load and latency the present epoch."""
+    if fact.is_unknown or fact.window is not None:
+        return fact
+    epochs = [e.epoch_start for e in evidence.engines if e.windows.end.size]
+    whole = name in WHOLE_WINDOW or name.endswith(WHOLE_WINDOW_ENDS)
+    start = evidence.window.start if whole or not epochs else max(evidence.window.start, min(epochs))
+    return fact.over(f"{_instant(start)}/{_instant(evidence.window.end)}")
+
+
+def _instant(unix_seconds: float) -> str:
+    return datetime.fromtimestamp(unix_seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _stated(evidence: Evidence, name: str) -> Fact:

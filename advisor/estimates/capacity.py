@@ -21,6 +21,7 @@ from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats
 from advisor.domain.policy import Policy
 
+from .lengths import marginals
 from .load import engines_per_instance
 from .step_time import REACH, StepTime
 from .token_budget import mean_lengths, step_budget
@@ -220,9 +221,14 @@ def _replicas(needed: Fact) -> Fact:
 def headroom_for(evidence: Evidence, policy: Policy) -> float:
     """Share of a capacity that demand may use: less where output lengths vary by more than their mean."""
     joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
-    if joint is None or not joint.n:
+    _, buckets = marginals(evidence)
+    if joint is not None and joint.n:
+        outputs, weights = joint.output.astype(float), as_floats(joint.counts)
+    elif buckets is not None:
+        edges = np.concatenate([[0.0], buckets.edges, buckets.edges[-1:]])
+        outputs, weights = (edges[:-1] + edges[1:]) / 2, buckets.counts
+    else:
         return policy.demand_headroom
-    outputs = joint.output.astype(float)
-    mean = float(np.average(outputs, weights=joint.counts))
-    sd = math.sqrt(float(np.average((outputs - mean) ** 2, weights=joint.counts)))
+    mean = float(np.average(outputs, weights=weights))
+    sd = math.sqrt(float(np.average((outputs - mean) ** 2, weights=weights)))
     return min(SPREAD_HEADROOM, policy.demand_headroom) if sd > mean else policy.demand_headroom

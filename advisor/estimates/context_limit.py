@@ -52,9 +52,9 @@ def unsaid_needs(evidence: Evidence) -> int:
 
 
 def model_maximum(evidence: Evidence) -> int | None:
-    """The longest context that the model supports: as stated, or as its config.json says, stretched positions included.
+    """The longest context that the model supports: as stated, or as its config.json says, rope scaling included.
 
-    Qwen2.5 with yarn x 4 over 32,768 original positions: 131,072. A limit that runs now is supported, whatever they say.
+    32,768 original positions with yarn x 4 are 131,072. A limit that runs now is supported, whatever they say.
     """
     stated, running = evidence.model.max_context_tokens, evidence.count_flag("max_model_len")
     if stated is None and evidence.model.config is not None:
@@ -126,8 +126,8 @@ def _without_counts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact
     if p999.number is not None:
         scaled = p999.number * (1 + policy.length_margin)
         value, limits = _feasible(evidence, known, round_up(scaled))
-        story = f"p{percentile:g} {p999.number:,.0f} x {1 + policy.length_margin:g} = {scaled:,.0f}, rounded up to 1,024{limits}"
-        return computed(value, source=story), p999
+        story = f"p{percentile:g} {p999.number:,.0f} x {1 + policy.length_margin:g} = {scaled:,.0f}"
+        return computed(value, source=f"{story}, rounded up to 1,024{limits}"), p999
     if p999.low is None:
         # An upper bound alone cannot carry a limit.
         return unknown(p999.unknown or lengths.NO_LENGTHS), unknown(p999.unknown or lengths.NO_LENGTHS)

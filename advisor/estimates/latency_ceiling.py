@@ -38,14 +38,18 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
 
 
 def from_sweep(sweep: Sweep, target: float) -> Fact:
-    """Largest measured concurrency that passes with every lower one passing; `high` is the next one measured."""
+    """Largest measured concurrency that passes with every lower one passing; `high` is the next one measured.
+
+    Where the lowest one fails already the ceiling is only known to lie below it.
+    """
     points = sorted(sweep.points, key=lambda p: p.concurrency)
     failing = next((p for p in points if not p.tpot_seconds <= target * (1 + 1e-9)), None)
     # A concurrency that was measured twice and failed once has failed.
     passing = [p for p in points if failing is None or p.concurrency < failing.concurrency]
     story = _sweep_story(sweep, passing, failing, target)
     if not passing:
-        return measured(None, low=0, high=points[0].concurrency, n=len(points), source=story)
+        below = max(math.ceil(points[0].concurrency) - 1, 0)
+        return measured(None, low=0, high=below, n=len(points), source=f"{story}; nothing lower was measured")
     best = math.floor(passing[-1].concurrency)
     if failing is None:
         return measured(None, low=best, n=len(points), source=f"{story}; never seen failing")
@@ -158,6 +162,7 @@ def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]
 
 
 def _sweep_story(sweep: Sweep, passing: list[SweepPoint], failing: SweepPoint | None, target: float) -> str:
-    told = [f"{1 / p.tpot_seconds:.3g} tokens/s per user at {p.concurrency:g}" for p in (*passing[-1:], failing) if p]
+    shown = [p for p in (*passing[-1:], failing) if p and p.tpot_seconds > 0]
+    told = [f"{1 / p.tpot_seconds:.3g} tokens/s per user at {p.concurrency:g}" for p in shown]
     means = " (means, not percentiles)" if all(p.statistic == "mean" for p in sweep.points) else ""
     return f"{', '.join(told)}; {1 / target:.3g} needed{means}"

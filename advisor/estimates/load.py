@@ -165,7 +165,7 @@ def _ratio(evidence: Evidence, above: str, below: str, source: str) -> Fact:
         )
     bottom = sum(b for _, b in told)
     if bottom <= 0:
-        return unknown(f"{source.split(' / ')[-1]} did not move in the present epoch")
+        return unknown(f"{source.rpartition(' / ')[2]} did not move in the present epoch")
     return measured(sum(t for t, _ in told) / bottom, n=round(bottom), source=source)
 
 

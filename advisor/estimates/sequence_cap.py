@@ -20,7 +20,7 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
     return {
         "recommended_max_num_seqs": target,
         "next_max_num_seqs": _next(evidence, policy, known, target),
-        "binding_ceiling": _binding(known),
+        "binding_ceiling": _binding(known, target),
     }
 
 
@@ -30,49 +30,60 @@ def _memory(known: Mapping[str, Fact]) -> Fact:
 
 
 def _target(known: Mapping[str, Fact]) -> Fact:
+    """The least of the known ceilings; bounds where the latency ceiling, known only by bounds, may be the least."""
     memory, latency = _memory(known), known["latency_ceiling"]
     numbers = {n: f.number for n, f in (("memory", memory), ("latency", latency)) if f.number is not None}
+    least = min(numbers.values(), default=math.inf)
+    if latency.number is None and latency.high is not None and latency.high < least:
+        story = f"latency between {latency.low or 0:,.0f} and {latency.high:,.0f} is the least"
+        high = max(int(latency.high), 1)
+        return computed(None, low=min(max(int(latency.low or 0), 1), high), high=high, source=story)
     if not numbers:
         return unknown("neither a memory ceiling nor a latency ceiling is known")
-    name = min(numbers, key=lambda n: numbers[n])
-    value = max(int(numbers[name]), 1)
     told = ", ".join(f"{n} {numbers[n]:,.0f}" for n in numbers)
-    if latency.number is None and latency.low is not None and latency.high is None:
+    if latency.number is None and latency.low is not None:
         told += f", latency at least {latency.low:,.0f}"
-    return computed(value, source=f"the least of {told}")
+    return computed(max(int(least), 1), source=f"the least of {told}")
 
 
 def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target: Fact) -> Fact:
-    if target.number is None:
+    if target.ceiling is None:
         return unknown(target.unknown or "no target is known")
-    cap, latency = sequence_cap(evidence), known["latency_ceiling"]
-    goal, seen = int(target.number), _seen(evidence, known)
-    if latency.number is None and latency.high is not None:
-        goal = min(goal, int(latency.high))
-    if seen is None:
-        asked = evidence.workload == "interactive" and evidence.slo.tpot_seconds is not None
-        if asked and latency.floor is None:
-            return unknown("latency at that concurrency was never measured: run a sweep first (--sweep)")
-        if not known["observed_seconds"].is_unknown:
-            return unknown("a server runs, but how many it served at once was not observed (--prometheus)")
-        return computed(goal, source="the target; nothing runs yet")
-    reach = math.floor(policy.step_limit * seen)
-    value = min(goal, max(reach, 1))
-    if cap is not None and value < cap:
+    goal, cap, seen = int(target.ceiling), sequence_cap(evidence), _seen(evidence, known)
+    if seen is None and not known["observed_seconds"].is_unknown:
+        return unknown("a server runs, but how many it served at once was not observed (--prometheus)")
+    if cap is None and seen is not None and seen < 1:
+        return unknown("nothing ran while it was observed, and the present cap is not known (--set max_num_seqs=N)")
+    value = goal if seen is None else min(goal, max(math.floor(policy.step_limit * seen), 1))
+    if cap is not None and seen is not None and value < cap:
         return _lowered(known, cap, value, goal)
-    story = f"towards {goal:,}, at most {policy.step_limit:g} x {seen:,.0f} observed"
-    return computed(value, source=story)
+    if value != cap and (held := _held(evidence, known, target)):
+        return unknown(held)
+    if seen is None:
+        return computed(goal, source="the target; nothing runs yet")
+    return computed(value, source=f"towards {goal:,}, at most {policy.step_limit:g} x {seen:,.0f} observed")
+
+
+def _held(evidence: Evidence, known: Mapping[str, Fact], target: Fact) -> str | None:
+    """Why the cap may not be raised: a time per token is promised, and nothing says that it would hold."""
+    if evidence.workload != "interactive" or evidence.slo.tpot_seconds is None:
+        return None
+    if known["latency_ceiling"].floor is None:
+        return "latency at that concurrency was never measured: run a sweep first (--sweep)"
+    if target.number is None and _failing(known):
+        return "objectives are missed now, and where they would hold is not measured: run a sweep first (--sweep)"
+    return None
 
 
 def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int) -> Fact:
-    """Below the present cap: only ceilings lower it, and never under the running p95 while objectives are met."""
+    """Below the present cap: only ceilings lower it, and never under the most that ran while objectives are met."""
     if goal >= cap:
         return computed(cap, source="the present cap: far more than was ever needed, and no ceiling below it")
-    busy = known["running_p95"].number
-    failing = _failing(known)
-    if busy is not None and not failing and goal < busy:
+    name = "running_max" if known["running_max"].number is not None else "running_p95"
+    busy = known[name].number
+    if busy is not None and not _failing(known) and goal < busy:
         value_kept = min(cap, math.ceil(busy))
-        return computed(value_kept, source=f"running p95; the objectives are met, so not down to {goal:,}")
+        return computed(value_kept, source=f"{name.replace('_', ' ')}; the objectives are met, so not down to {goal:,}")
     return computed(goal, source=f"down to the target, {goal:,}" if goal != value else "the target")
 
 
@@ -85,15 +96,17 @@ def _failing(known: Mapping[str, Fact]) -> bool:
 def _seen(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     seen = [known["running_max"].number, evidence.max_concurrency_seen]
     if evidence.sweep is not None:
-        seen.append(max(p.concurrency for p in evidence.sweep.points))
+        seen += [p.concurrency for p in evidence.sweep.points]
     numbers = [float(s) for s in seen if s is not None]
     if not numbers and known["running_p95"].number is not None:
         numbers = [known["running_p95"].number]
     return max(numbers, default=None)
 
 
-def _binding(known: Mapping[str, Fact]) -> Fact:
-    memory, latency, budget = _memory(known).number, known["latency_ceiling"].number, known["budget_ceiling"].number
+def _binding(known: Mapping[str, Fact], target: Fact) -> Fact:
+    latency = known["latency_ceiling"].number
+    latency = target.high if latency is None else latency
+    memory, budget = _memory(known).number, known["budget_ceiling"].number
     ceilings = {n: v for n, v in (("memory", memory), ("latency", latency)) if v is not None}
     if not ceilings:
         return unknown("neither a memory ceiling nor a latency ceiling is known")
