@@ -13,8 +13,9 @@ from advisor.domain.evidence import Evidence, FlagValue, Window
 from advisor.domain.report import DeploymentReport, Report, SourceState
 from advisor.estimates import estimate, scaling
 from advisor.estimates.pictures import pictures
-from advisor.gather import Gathered, gather
+from advisor.gather import gather
 from advisor.merge import with_flags
+from advisor.owners import RequestLogs, read_from_files
 from advisor.rulebook.arbiter import advise
 from advisor.rulebook.schema import Rule
 from advisor.settings import Settings
@@ -38,6 +39,7 @@ def run_once(
     *,
     set_flags: Iterable[SetFlag] = (),
     deployment: str | None = None,
+    request_logs: RequestLogs = read_from_files,
     tell: Told = lambda _: None,
 ) -> Report:
     """Evaluate the fleet over a window. `tell` hears each step's time and what engine metrics cost.
@@ -46,13 +48,13 @@ def run_once(
     """
     steps = _Steps(tell)
     rules = steps.time("rules", lambda: rule_pack.load(settings.rules))
-    gathered = steps.time("gather", lambda: gather(settings, window))
+    gathered = steps.time("gather", lambda: gather(settings, window, request_logs))
     tell(f"engine metrics: {gathered.queries} queries, {gathered.samples:,} samples")
     for note in gathered.notes:
         tell(note)
     evidence = _scoped(_with_set_flags(gathered.deployments, tuple(set_flags), deployment), deployment)
     reports = steps.time("judge", lambda: tuple(_evaluate(e, settings, rules) for e in evidence))
-    return Report(time.time(), window, (*gathered.sources, *_disputes(gathered)), reports)
+    return Report(time.time(), window, (*gathered.sources, *_disputes(evidence)), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,8 @@ def _with_set_flags(
         name = flag.deployment or only or (next(iter(out)) if len(out) == 1 else None)
         if name is None and out:
             raise UsageError(f"--set {flag.name}: {len(out)} deployments, write --set DEPLOYMENT:{flag.name}=VALUE")
-        if flag.deployment is not None and flag.deployment not in out:
-            raise UsageError(
-                f"--set {flag.deployment}:{flag.name}: no such deployment; there are {', '.join(out) or 'none'}"
-            )
+        if flag.deployment is not None and out and flag.deployment not in out:
+            raise UsageError(f"--set {flag.deployment}:{flag.name}: no such deployment; there are {', '.join(out)}")
         if name is not None and name in out:
             out[name] = with_flags(out[name], {flag.name: flag.value}, "command_line")
     return out
@@ -94,13 +94,15 @@ def _scoped(deployments: Mapping[str, Evidence], only: str | None) -> tuple[Evid
     return tuple(e for name, e in sorted(deployments.items()) if only is None or name == only)
 
 
-def _disputes(gathered: Gathered) -> tuple[SourceState, ...]:
+def _disputes(deployments: Iterable[Evidence]) -> tuple[SourceState, ...]:
     lines = []
-    for name, evidence in gathered.deployments.items():
+    for evidence in deployments:
         for dispute in evidence.disagreements:
             one, other = dispute.believed, dispute.other
             told = (
                 f"{one.source.replace('_', ' ')} says {one.value}, {other.source.replace('_', ' ')} says {other.value}"
             )
-            lines.append(SourceState(f"flag {dispute.flag} of {name}", "partial", f"{told}: the first is believed"))
+            lines.append(
+                SourceState(f"flag {dispute.flag} of {evidence.name}", "partial", f"{told}: the first is believed")
+            )
     return tuple(lines)

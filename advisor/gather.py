@@ -14,16 +14,16 @@ from typing import TypeVar
 
 from advisor import merge
 from advisor.domain.errors import SourceError, UsageError
-from advisor.domain.evidence import Evidence, RequestLog, Window
+from advisor.domain.evidence import Evidence, Window
 from advisor.domain.report import SourceState
 from advisor.engines.startup import StartupFacts
+from advisor.owners import Owners, RequestLogs, read_from_files
 from advisor.settings import Settings
 from advisor.sources.engine_endpoint import read_engine
 from advisor.sources.evidence_file import read_evidence_file
 from advisor.sources.metrics_reading import DeploymentMetrics, MetricsReading
 from advisor.sources.model_config import read_model_config
 from advisor.sources.prometheus import read_prometheus
-from advisor.sources.request_log import read_request_logs
 from advisor.sources.startup_log import read_startup_log
 from advisor.sources.sweep import read_sweeps
 
@@ -49,20 +49,26 @@ class Gathered:
             return None
 
 
-def gather(settings: Settings, window: Window) -> Gathered:
+def gather(settings: Settings, window: Window, request_logs: RequestLogs = read_from_files) -> Gathered:
     """Evidence of every deployment that any source knows. Raises UsageError for what cannot be joined."""
     out = Gathered()
     for path in settings.evidence:
-        for evidence in read_evidence_file(path, window):
-            out.deployments[evidence.name] = evidence
-        out.sources.append(SourceState(f"evidence {path.name}", "ok", f"{len(out.deployments)} deployments"))
+        stated = {evidence.name: evidence for evidence in read_evidence_file(path, window)}
+        if twice := stated.keys() & out.deployments:
+            raise UsageError(f"{path}: another evidence file states {min(twice)!r} too: put it into one of them")
+        out.deployments |= stated
+        out.sources.append(SourceState(f"evidence {path.name}", "ok", _deployments(len(stated))))
     metrics = _metrics(settings, window, out)
-    _logs(settings, window, metrics, out)
-    _startup_logs(settings, out)
+    _logs(settings, window, metrics, out, request_logs)
+    _startup_logs(settings, window, out)
     _files(settings, out)
     for name, evidence in list(out.deployments.items()):
         out.deployments[name] = _with_settings(settings, evidence)
     return out
+
+
+def _deployments(count: int) -> str:
+    return f"{count} deployment{'' if count == 1 else 's'}"
 
 
 def names_of(found: Iterable[DeploymentMetrics]) -> dict[str, DeploymentMetrics]:
@@ -78,42 +84,60 @@ def names_of(found: Iterable[DeploymentMetrics]) -> dict[str, DeploymentMetrics]
 
 
 def _metrics(settings: Settings, window: Window, out: Gathered) -> dict[str, DeploymentMetrics]:
-    readings: list[MetricsReading | None] = []
+    fleet: tuple[DeploymentMetrics, ...] = ()
     if settings.prometheus is not None:
-        options = settings.prometheus
-        readings.append(out.attempt("prometheus", partial(read_prometheus, options, window)))
-    readings += [out.attempt("engine", partial(read_engine, engine, window.end)) for engine in settings.engines]
-    good = [r for r in readings if r is not None]
-    for reading in good:
-        out.sources.append(reading.state)
-        out.queries += reading.queries
-        out.samples += reading.samples
-    named = names_of(d for r in good for d in r.deployments)
+        fleet = _noted(out, out.attempt("prometheus", partial(read_prometheus, settings.prometheus, window)))
+    asked = [
+        deployment
+        for engine in settings.engines
+        for deployment in _noted(out, out.attempt("engine", partial(read_engine, engine, window.end)))
+    ]
+    scraped = {i for metrics in fleet for i in metrics.instances}
+    alone = [d for d in asked if scraped.isdisjoint(d.instances)]
+    named = names_of([*fleet, *_by_model(alone)])
     for name, metrics in named.items():
-        out.deployments[name] = merge.with_metrics(_known(out, name, window), metrics)
+        evidence = merge.with_metrics(_known(out, name, window), metrics)
+        for engine in asked:
+            if engine not in alone and not set(engine.instances).isdisjoint(metrics.instances):
+                evidence = merge.with_endpoints(evidence, engine)
+        out.deployments[name] = evidence
         out.notes += [f"{name}: {note}" for note in metrics.notes]
     return named
 
 
-def _logs(settings: Settings, window: Window, metrics: Mapping[str, DeploymentMetrics], out: Gathered) -> None:
+def _noted(out: Gathered, reading: MetricsReading | None) -> tuple[DeploymentMetrics, ...]:
+    if reading is None:
+        return ()
+    out.sources.append(reading.state)
+    out.queries += reading.queries
+    out.samples += reading.samples
+    return reading.deployments
+
+
+def _by_model(engines: Iterable[DeploymentMetrics]) -> list[DeploymentMetrics]:
+    """Engines that were asked one by one: those of one model are replicas of one deployment."""
+    models: dict[str, list[DeploymentMetrics]] = {}
+    for engine in engines:
+        models.setdefault(engine.labels.get("model_name", ""), []).append(engine)
+    return [merge.as_one(replicas) for replicas in models.values()]
+
+
+def _logs(
+    settings: Settings,
+    window: Window,
+    metrics: Mapping[str, DeploymentMetrics],
+    out: Gathered,
+    request_logs: RequestLogs,
+) -> None:
     if settings.logs is None:
         return
-    instances = {e.instance: (name, e.epoch_start) for name, m in metrics.items() for e in m.engines}
-    models = {m.labels.get("model_name", name): name for name, m in metrics.items()} | {n: n for n in out.deployments}
-
-    def resolve(model: str, upstream: str) -> str | None:
-        if upstream in instances:
-            return instances[upstream][0]
-        return models.get(model, None if metrics else model)
-
-    def latency_since(upstream: str) -> float:
-        epochs = [start for _, start in instances.values()]
-        return instances[upstream][1] if upstream in instances else max(epochs, default=window.start)
-
-    reading = read_request_logs(settings.logs, window, resolve, latency_since)
+    # Without a source of metrics the log itself says which deployments there are.
+    sure = bool(metrics) or (settings.prometheus is None and not settings.engines)
+    owners = Owners.of(metrics, out.deployments, sure=sure, since=window.start)
+    reading = request_logs(settings.logs, window, owners)
     out.sources.append(reading.state)
     for name, log in reading.logs.items():
-        out.deployments[name] = _with_log(_known(out, name, window), log)
+        out.deployments[name] = replace(_known(out, name, window), log=log)
     if reading.strangers:
         told = ", ".join(f"{model} ({count:,})" for model, count in list(reading.strangers.items())[:5])
         out.sources.append(
@@ -121,15 +145,11 @@ def _logs(settings: Settings, window: Window, metrics: Mapping[str, DeploymentMe
         )
 
 
-def _with_log(evidence: Evidence, log: RequestLog) -> Evidence:
-    return replace(evidence, log=log)
-
-
-def _startup_logs(settings: Settings, out: Gathered) -> None:
+def _startup_logs(settings: Settings, window: Window, out: Gathered) -> None:
     for path in settings.startup_logs:
         facts = _startup(path, out)
         if facts is not None:
-            name = _served(facts, out)
+            name = _served(facts, window, out)
             out.deployments[name] = merge.with_startup(out.deployments[name], facts)
     for name, options in settings.deployments.items():
         for path in options.startup_logs if name in out.deployments else ():
@@ -146,14 +166,14 @@ def _startup(path: Path, out: Gathered) -> StartupFacts | None:
     return facts
 
 
-def _served(facts: StartupFacts, out: Gathered) -> str:
+def _served(facts: StartupFacts, window: Window, out: Gathered) -> str:
     """The deployment that a start-up log belongs to: by its served names, else the only one there is."""
     for served in facts.served_names:
         if served in out.deployments:
             return served
     if not out.deployments:
         name = next(iter(facts.served_names), "unnamed")
-        out.deployments[name] = Evidence(name=name, window=Window(0.0, 0.0))
+        out.deployments[name] = Evidence(name=name, window=window)
         return name
     return _only(out, "a start-up log whose model is not among the deployments", "deployments.NAME.startup_logs")
 
@@ -165,6 +185,9 @@ def _files(settings: Settings, out: Gathered) -> None:
     if settings.model_config_file is not None:
         name = _only(out, "--model-config", "deployments.NAME.model_config_file")
         _model(name, settings.model_config_file, out)
+    if settings.flags and out.deployments:
+        name = _only(out, "flags", "deployments.NAME.flags")
+        out.deployments[name] = merge.with_flags(out.deployments[name], settings.flags, "config")
     for name, options in settings.deployments.items():
         if name not in out.deployments:
             out.sources.append(SourceState(f"deployment {name}", "partial", "configured, but no source shows it"))

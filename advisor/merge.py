@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from advisor.domain.evidence import (
@@ -12,11 +12,14 @@ from advisor.domain.evidence import (
     Flag,
     FlagSource,
     FlagValue,
+    HttpOutcomes,
     ReportedPool,
 )
 from advisor.engines.startup import StartupFacts
 from advisor.engines.vllm.flags import certain_defaults
 from advisor.sources.metrics_reading import DeploymentMetrics
+
+HTTP_CLASSES = ("ok", "client_errors", "server_errors")
 
 
 def with_metrics(evidence: Evidence, metrics: DeploymentMetrics) -> Evidence:
@@ -32,6 +35,39 @@ def with_metrics(evidence: Evidence, metrics: DeploymentMetrics) -> Evidence:
         disagreements=(*evidence.disagreements, *metrics.disagreements),
     )
     return _with(joined, metrics.flags)
+
+
+def with_endpoints(evidence: Evidence, metrics: DeploymentMetrics) -> Evidence:
+    """Add what an engine says of itself, where another source already has its metrics."""
+    joined = replace(
+        evidence,
+        engine_version=metrics.version_hint or evidence.engine_version,
+        reported_pool=evidence.reported_pool or metrics.reported_pool,
+        disagreements=(*evidence.disagreements, *metrics.disagreements),
+    )
+    return _with(joined, metrics.flags)
+
+
+def as_one(parts: Sequence[DeploymentMetrics]) -> DeploymentMetrics:
+    """Replicas that were read one by one, as the one deployment that they are."""
+    first, versions = parts[0], {p.version_hint for p in parts}
+    pools = [p.reported_pool for p in parts if p.reported_pool is not None]
+    answers = [p.http for p in parts if p.http is not None]
+    flags, disputes = dict(first.flags), [d for p in parts for d in p.disagreements]
+    for part in parts[1:]:
+        flags, new = _believed(flags, part.flags)
+        disputes += new
+    return replace(
+        first,
+        engines=tuple(e for p in parts for e in p.engines),
+        instances=tuple(sorted({i for p in parts for i in p.instances})),
+        version_hint=versions.pop() if len(versions) == 1 else None,
+        http=HttpOutcomes(*(sum(getattr(a, f) for a in answers) for f in HTTP_CLASSES)) if answers else None,
+        reported_pool=min(pools, key=lambda pool: pool.tokens, default=None),
+        flags=flags,
+        disagreements=tuple(disputes),
+        notes=tuple(dict.fromkeys(n for p in parts for n in p.notes)),
+    )
 
 
 def with_startup(evidence: Evidence, facts: StartupFacts) -> Evidence:
@@ -65,14 +101,19 @@ def startup_summary(facts: StartupFacts) -> str:
 
 def _with(evidence: Evidence, flags: Mapping[str, Flag]) -> Evidence:
     """The more trusted value of each flag wins; one that differs from it is kept as a disagreement."""
-    merged, disputes = dict(evidence.flags), list(evidence.disagreements)
-    for name, flag in flags.items():
+    merged, disputes = _believed(evidence.flags, flags)
+    return replace(evidence, flags=merged, disagreements=(*evidence.disagreements, *disputes))
+
+
+def _believed(known: Mapping[str, Flag], more: Mapping[str, Flag]) -> tuple[dict[str, Flag], list[Disagreement]]:
+    merged, disputes = dict(known), []
+    for name, flag in more.items():
         old = merged.get(name)
         believed, other = (flag, old) if old is None or _rank(flag) < _rank(old) else (old, flag)
         merged[name] = believed
         if other is not None and other.value != believed.value:
             disputes.append(Disagreement(name, believed, other))
-    return replace(evidence, flags=merged, disagreements=tuple(disputes))
+    return merged, disputes
 
 
 def _rank(flag: Flag) -> int:

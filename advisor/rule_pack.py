@@ -40,8 +40,14 @@ def read(directories: Iterable[Path]) -> tuple[RuleFile, ...]:
     """Every rule file under the directories, in the order of ids; ConfigError names file, line and column."""
     found: dict[str, RuleFile] = {}
     for directory in directories:
+        here: dict[str, RuleFile] = {}
         for file in _files(directory):
-            found[file.rule.id] = file
+            if other := here.get(file.rule.id):
+                raise ConfigError(f"{file.path}: the id {file.rule.id} is also that of {other.path}: rename one")
+            here[file.rule.id] = file
+        if not here:
+            raise ConfigError(f"{directory}: no rule in it: rules are files such as AREA/NAME.yaml")
+        found |= here
     return tuple(found[key] for key in sorted(found))
 
 

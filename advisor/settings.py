@@ -11,21 +11,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
 from advisor.domain import quantity
 from advisor.domain.errors import ConfigError
 from advisor.domain.evidence import FlagValue, Slo, Workload
 from advisor.domain.policy import Policy
+from advisor.engines.vllm.flags import FLAGS, normalise
+from advisor.outlets.slack.options import SlackOptions
+from advisor.service_options import LoggingOptions, ScheduleOptions, StoreOptions
 from advisor.sources.engine_endpoint import EngineOptions
+from advisor.sources.plausible import FirstTokenSeconds, TokenSeconds
 from advisor.sources.prometheus import PrometheusOptions
 from advisor.sources.request_log import LogOptions
 from advisor.sources.yaml_file import load_yaml, nearest, validate
+from advisor.web.options import WebOptions
 
 PREFIX = "ADVISOR_"
 Seconds = Annotated[float, BeforeValidator(quantity.seconds), Field(gt=0, le=10 * 365 * 86400.0)]
 Ratio = Annotated[float, BeforeValidator(quantity.ratio)]
+
+
+def _flags(stated: Mapping[str, FlagValue]) -> Mapping[str, FlagValue]:
+    flags: dict[str, FlagValue] = {}
+    for written, value in stated.items():
+        name = written.removeprefix("--").replace("-", "_")
+        if name not in FLAGS:
+            raise ValueError(f"no flag that sizes a server is called {name[:60]!r}; {nearest(name, FLAGS)}")
+        flags[name] = normalise(name, value)
+    return flags
+
+
+RunningFlags = Annotated[Mapping[str, FlagValue], AfterValidator(_flags)]
 
 
 class SloOptions(BaseModel):
@@ -33,11 +51,11 @@ class SloOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tpot: Seconds | None = Field(None, description="time per output token of a request, such as 40ms")
-    itl: Seconds | None = Field(None, description="gap between two output tokens")
-    ttft: Seconds | None = Field(None, description="time to first token")
+    tpot: TokenSeconds | None = Field(None, description="time per output token of a request, such as 40ms")
+    itl: TokenSeconds | None = Field(None, description="gap between two output tokens")
+    ttft: FirstTokenSeconds | None = Field(None, description="time to first token")
     percentile: float | None = Field(
-        None, gt=0, lt=100, description="share of requests, in percent, that must meet them"
+        None, ge=50, lt=100, description="share of requests, in percent, that must meet them"
     )
 
 
@@ -62,7 +80,7 @@ class DeploymentOptions(BaseModel):
 
     workload: Workload | None = Field(None, description="interactive or batch")
     slo: SloOptions = Field(default_factory=SloOptions, description="objectives of this deployment")
-    flags: Mapping[str, FlagValue] = Field(default_factory=dict, description="running flags that no source tells")
+    flags: RunningFlags = Field(default_factory=dict, description="running flags that no source tells")
     startup_logs: tuple[Path, ...] = Field((), description="start-up logs of its engines")
     sweeps: tuple[Path, ...] = Field((), description="results of load tests with its flags")
     model_config_file: Path | None = Field(None, description="config.json of its model")
@@ -84,10 +102,15 @@ class Config(BaseModel):
     workload: Workload = Field("interactive", description="what deployments are for, unless they say otherwise")
     slo: SloOptions = Field(default_factory=SloOptions, description="objectives, unless a deployment has its own")
     policy: PolicyOptions = Field(default_factory=PolicyOptions, description="how cautious the arithmetic is")
-    flags: Mapping[str, FlagValue] = Field(default_factory=dict, description="running flags; needs a single deployment")
+    flags: RunningFlags = Field(default_factory=dict, description="running flags; needs a single deployment")
     rules: tuple[Path, ...] = Field((), description="directories of rules of your own")
     deployments: Mapping[str, DeploymentOptions] = Field(default_factory=dict, description="what is true of one only")
     strict: bool = Field(default=False, description="a source that fails is an error")
+    store: StoreOptions = Field(default_factory=StoreOptions, description="the daemon's memory")
+    schedule: ScheduleOptions = Field(default_factory=ScheduleOptions, description="when the daemon does what")
+    slack: SlackOptions | None = Field(None, description="where the weekly report is posted")
+    web: WebOptions = Field(default_factory=WebOptions, description="where the daemon serves its read-only page")
+    logging: LoggingOptions = Field(default_factory=LoggingOptions, description="how the daemon's log is written")
 
     def slo_of(self, name: str, stated: Slo | None = None) -> Slo:
         """Objectives of a deployment: its own, else what an evidence file states, else the general ones."""
@@ -117,12 +140,23 @@ def read_settings(path: Path | None = None, given: Mapping[str, Any] | None = No
     _refuse_unknown_variables()
     try:
         environment = EnvSettingsSource(Settings)()
-        return Settings.model_validate(_merge(_merge(stated, environment), given or {}))
+        return Settings.model_validate(_given_last(_merge(stated, environment), given or {}))
+    except SettingsError as error:
+        raise ConfigError(f"environment (ADVISOR_*): {error}: write a list or a mapping as JSON") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         message = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"]
         raise ConfigError(f"setting {where}: {message}") from None
+
+
+def _given_last(stated: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line gives wins over everything, over what is true of one deployment only as well."""
+    general = {name: given[name] for name in ("slo", "workload") if name in given}
+    merged, own = _merge(stated, given), stated.get("deployments")
+    if general and isinstance(own, Mapping):
+        merged["deployments"] = {n: _merge(o, general) if isinstance(o, Mapping) else o for n, o in own.items()}
+    return merged
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

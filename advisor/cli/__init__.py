@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
@@ -14,10 +16,19 @@ from advisor.domain.errors import AdvisorError, SourceError
 
 COMMANDS = {
     "check": "one evaluation: gathers from the sources named, prints the advice",
+    "run": "the daemon",
+    "status": "current advice of every deployment, one line each",
+    "show": "everything about one deployment, with its charts",
     "explain": "what a rule checks, why it costs, how to change, verify and undo",
+    "history": "advice over time, and how its predictions scored",
+    "snooze": "silence a piece of advice until a date",
+    "reject": "silence a piece of advice while it is the same",
+    "reopen": "let snoozed or rejected advice speak again",
+    "report": "the weekly report, now: to look at, or --post to Slack",
     "rules": "the rule packs: list, lint, test",
     "doctor": "sources reachable, metrics present, missing or renamed, coverage",
     "config": "the configuration: check, schema, show",
+    "completion": "the script by which bash, zsh or fish completes commands",
 }
 USAGE, NOT_JUDGED, INTERRUPTED = 2, 3, 130
 
@@ -36,6 +47,14 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"advisor.cli.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. A reader that has gone ends it before click takes that for an error (exit code 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _discard_stdout()
+            return 0
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing any."""
         with formatter.section("Commands"):
@@ -50,22 +69,42 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line; every error is one line on stderr."""
+    _accept_any_text()
     try:
         code = cli.main(prog_name="advisor", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(USAGE)
     except click.ClickException as error:
         _fail(_with_hint(error), USAGE)
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader has gone; the interpreter must not complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         sys.exit(0)
     except SourceError as error:
         _fail(str(error), NOT_JUDGED)
     except AdvisorError as error:
         _fail(str(error), USAGE)
+    except OSError as error:
+        _discard_stdout()
+        _fail(f"{error.filename or 'standard output'} cannot be used: {error.strerror}", USAGE)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _accept_any_text() -> None:
+    """A terminal that cannot show a character of a model's name gets it spelled out; it is no reason to stop."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - stands in until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_stdout() -> None:
+    """Nobody reads it any more; the interpreter must not complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -8,11 +8,12 @@ import click
 
 from advisor.cli import NOT_JUDGED
 from advisor.cli.sources import request, source_options
+from advisor.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from advisor.domain.report import Report
 
-FORMATS = ("table", "json", "yaml", "markdown", "csv")
+FORMATS = ("table", "json", "yaml", "markdown", "csv", "html")
 
 
 @click.command(name="check")
@@ -29,14 +30,23 @@ FORMATS = ("table", "json", "yaml", "markdown", "csv")
 def command(output: str, fail_on: str | None, no_color: bool, verbose: bool, quiet: bool, **given: Any) -> int:
     """Evaluate deployments once and print the advice. Nothing is changed anywhere."""
     from advisor.cycle import run_once
-    from advisor.outlets import FORMATS as RENDERERS
 
     asked = request(given)
     tell = _note if verbose and not quiet else _silent
     report = run_once(asked.settings, asked.window, set_flags=asked.set_flags, deployment=asked.deployment, tell=tell)
-    width, color = _terminal(no_color=no_color)
-    click.echo(RENDERERS[output](report, width=width, color=color, verbose=verbose))
+    width, color = terminal(no_color=no_color)
+    click.echo(_rendered(report, output, width=width, color=color, verbose=verbose))
     return _exit_code(report, asked.deployment, fail_on, strict=asked.settings.strict)
+
+
+def _rendered(report: Report, output: str, *, width: int, color: bool, verbose: bool) -> str:
+    if output == "html":
+        from advisor.web.standalone import render_html
+
+        return render_html(report)
+    from advisor.outlets import FORMATS as RENDERERS
+
+    return RENDERERS[output](report, width=width, color=color, verbose=verbose)
 
 
 def _exit_code(report: Report, deployment: str | None, fail_on: str | None, *, strict: bool) -> int:
@@ -63,18 +73,9 @@ def _why_not_judged(report: Report, deployment: str | None) -> list[str]:
         return lines
     if deployment is not None and not report.deployments:
         return [plain(f"no deployment is called {deployment!r}: advisor doctor lists those that were found")]
-    return ["no deployment could be judged: name a source (--prometheus, --engine, --logs, --evidence)"]
-
-
-def _terminal(*, no_color: bool) -> tuple[int, bool]:
-    import os
-    import shutil
-    import sys
-
-    if not sys.stdout.isatty():
-        return 80, False
-    color = not no_color and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return min(shutil.get_terminal_size((80, 24)).columns, 120), color
+    if not report.sources:
+        return ["no deployment could be judged: name a source (--prometheus, --engine, --logs, --evidence)"]
+    return ["no deployment could be judged: the sources show no traffic in this window: check --since and --until"]
 
 
 def _note(line: str) -> None:

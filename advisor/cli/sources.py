@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
+EARLIEST, LATEST = 1e9, 4102444800.0  # 2001 to 2100: before it somebody wrote a year, beyond it milliseconds
+_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}(?!\d|\.)")
 
 _OPTIONS = (
     click.option(
@@ -116,14 +119,13 @@ def _until(text: str | None) -> float:
     if text is None:
         return time.time()
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--until {text[:40]!r}: give ISO-8601 (2026-11-29T16:00:00Z) or UNIX seconds") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text) if _DATE.match(text) else datetime.fromtimestamp(float(text), UTC)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        seconds = -1.0
+    if not EARLIEST <= seconds <= LATEST:
+        raise UsageError(f"--until {text[:40]!r}: give ISO-8601 (2026-11-29T16:00:00Z) or UNIX seconds")
+    return seconds
 
 
 def _set_flag(text: str) -> SetFlag:

@@ -19,7 +19,8 @@ Verdict = Literal[
     "investigate",
 ]
 Confidence = Literal["high", "medium", "low"]
-AdviceState = Literal["open", "queued"]
+AdviceState = Literal["open", "queued", "snoozed", "rejected", "applied", "verified", "regressed", "superseded"]
+"""The arbiter says open or queued; the others come with the memory of a daemon (domain/life.py)."""
 Status = Literal["advice", "ok", "cannot_tell", "no_data"]
 
 

@@ -3,7 +3,8 @@
 AdvisorError
 ├── UsageError      the command line asks for something that cannot be   (exit code 2)
 ├── ConfigError     a file the user wrote is wrong, with its place       (exit code 2)
-└── SourceError     a place that evidence comes from failed              (a line in `sources`, or exit code 3)
+├── SourceError     a place that evidence comes from failed              (a line in `sources`, or exit code 3)
+└── StoreError      the daemon's memory cannot be opened, read or written (exit code 3; the daemon goes on without)
 """
 
 from __future__ import annotations
@@ -27,3 +28,7 @@ class SourceError(AdvisorError):
     def __init__(self, message: str, *, permanent: bool = False) -> None:
         super().__init__(message)
         self.permanent = permanent
+
+
+class StoreError(AdvisorError):
+    """The store cannot be opened, read or written; what it holds is left as it is."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from .advice import Advice
+from .advice import Advice, AdviceState
 
-LifeState = Literal["open", "queued", "snoozed", "rejected", "applied", "verified", "regressed", "superseded"]
+LifeState = AdviceState
 LIVE: tuple[LifeState, ...] = ("open", "queued", "snoozed", "rejected", "applied")
 """States in which a piece of advice can still change by itself."""
 

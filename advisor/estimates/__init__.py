@@ -27,7 +27,13 @@ from . import (
 )
 
 FLAG_FACTS = ("max_num_seqs", "max_model_len", "max_num_batched_tokens")
-WHOLE_WINDOW = ("refused_share_now", "refused_share_at_recommended", "recommended_max_model_len", "length_coverage")
+WHOLE_WINDOW = (
+    "refused_share_now",
+    "finish_length_share",
+    "refused_share_at_recommended",
+    "recommended_max_model_len",
+    "length_coverage",
+)
 WHOLE_WINDOW_ENDS = (
     "_tokens_p50",
     "_tokens_p90",

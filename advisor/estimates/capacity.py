@@ -30,6 +30,7 @@ SLOT = 300.0
 LEAST_SLOTS = 3
 SPREAD_HEADROOM = 0.75
 FULLY_READ = 0.99
+COVERED = 0.95
 NARROW = 1.25
 NO_DEMAND = "arrivals over time are not known: give a request log (--logs) or engine metrics (--prometheus)"
 NO_REPLICAS = "no source tells how many replicas serve"
@@ -52,7 +53,7 @@ class Service:
 
 def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Demand, capacity at the seats that the ceilings allow, and the replicas that carry the one with the other."""
-    rates = arrival_rates(evidence)
+    rates = arrival_rates(evidence, known["length_coverage"].number)
     out = _demand(rates)
     replicas = evidence.replicas or None
     out["replicas"] = (
@@ -70,16 +71,21 @@ def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mappi
     return out
 
 
-def arrival_rates(evidence: Evidence) -> Floats:
-    """Requests per second that arrived at the deployment, per 5-minute slot; empty when nothing tells."""
-    if evidence.log is not None and evidence.log.arrivals:
+def arrival_rates(evidence: Evidence, coverage: float | None) -> Floats:
+    """Requests per second that arrived at the deployment, per 5-minute slot; empty when nothing tells.
+
+    A log that covers less than 95 % of what the engines finished is passed over where they can tell themselves.
+    """
+    finished = _finished_rates([e for e in evidence.engines if not e.lifetime and e.windows.end.size])
+    partial = coverage is not None and coverage < COVERED and finished.size >= LEAST_SLOTS
+    if evidence.log is not None and evidence.log.arrivals and not partial:
         slots: dict[int, int] = {}
         for at, count in evidence.log.arrivals.items():
             slots[int(at // SLOT)] = slots.get(int(at // SLOT), 0) + count
         first, last = min(slots), max(slots)
         inner = range(first + 1, last) if last - first > 2 else range(first, last + 1)
         return np.array([slots.get(s, 0) / SLOT for s in inner])
-    return _finished_rates([e for e in evidence.engines if not e.lifetime and e.windows.end.size])
+    return finished
 
 
 def _finished_rates(engines: list[EngineSeries]) -> Floats:
@@ -224,7 +230,7 @@ def headroom_for(evidence: Evidence, policy: Policy) -> float:
     _, buckets = marginals(evidence)
     if joint is not None and joint.n:
         outputs, weights = joint.output.astype(float), as_floats(joint.counts)
-    elif buckets is not None:
+    elif buckets is not None and buckets.edges.size:
         edges = np.concatenate([[0.0], buckets.edges, buckets.edges[-1:]])
         outputs, weights = (edges[:-1] + edges[1:]) / 2, buckets.counts
     else:

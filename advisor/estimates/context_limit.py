@@ -46,6 +46,12 @@ def needs(evidence: Evidence) -> TokenCounts | None:
     return TokenCounts.merge([served, evidence.log.refused_needs]) if evidence.log else served
 
 
+def present_limit(evidence: Evidence) -> int | None:
+    """max_model_len, where it is known; -1 and 0 leave it to the engine and say nothing."""
+    limit = evidence.count_flag("max_model_len")
+    return limit if limit is not None and limit > 0 else None
+
+
 def unsaid_needs(evidence: Evidence) -> int:
     """How many requests were refused for their length without a word of what they would have needed."""
     return max(evidence.log.refused - evidence.log.refused_needs.n, 0) if evidence.log else 0
@@ -56,7 +62,7 @@ def model_maximum(evidence: Evidence) -> int | None:
 
     32,768 original positions with yarn x 4 are 131,072. A limit that runs now is supported, whatever they say.
     """
-    stated, running = evidence.model.max_context_tokens, evidence.count_flag("max_model_len")
+    stated, running = evidence.model.max_context_tokens, present_limit(evidence)
     if stated is None and evidence.model.config is not None:
         stated = _configured_maximum(language_part(evidence.model.config))
     return max(stated, running or 0) if stated is not None and stated > 0 else None
@@ -96,9 +102,8 @@ def _recommended(
     target = max(scaled, min(needed.largest, policy.step_limit * scaled))
     story = f"p{percentile:g} upper bound {upper:,} x {1 + policy.length_margin:g} = {scaled:,.0f}"
     if target > scaled:
-        far = needed.largest > policy.step_limit * scaled
-        least = f"{policy.step_limit:g} x that, {target:,.0f}," if far else f"{target:,}"
-        story += f", but at least {least} for the largest seen ({needed.largest:,})"
+        far = f" ({policy.step_limit:g} x that)" if needed.largest > target else ""
+        story += f", raised to {target:,.0f}{far} because one request needed {needed.largest:,}"
     value, limits = _feasible(evidence, known, round_up(target))
     value_fact = computed(
         value, n=needed.n, source=f"{story}, rounded up to 1,024{limits}{_alternative(needed, value)}"
@@ -186,8 +191,8 @@ def _refused_at(recommended: Fact, needed: TokenCounts | None, unsaid: int) -> F
 
 
 def _cost_ratio(evidence: Evidence, recommended: Fact) -> Fact:
-    present, name = evidence.count_flag("max_model_len"), "the present limit"
-    if not present:
+    present, name = present_limit(evidence), "the present limit"
+    if present is None:
         present, name = model_maximum(evidence), "the model's maximum"
     if recommended.number is None or present is None:
         return unknown("needs recommended_max_model_len and the present limit (--set max_model_len=N)")
@@ -222,7 +227,7 @@ def _refused_now(evidence: Evidence) -> Fact:
 
 
 def _cut_share(evidence: Evidence) -> Fact:
-    limit, log = evidence.count_flag("max_model_len"), evidence.log
+    limit, log = present_limit(evidence), evidence.log
     if log is not None and log.served.n:
         cut = log.cut.n if limit is None else log.cut.above(limit - 1)
         share = cut / log.served.n

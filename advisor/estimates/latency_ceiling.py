@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from scipy.special import bdtr
 
-from advisor.domain.evidence import Evidence, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence, Sweep, SweepPoint, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats, Ints
 
@@ -21,6 +22,7 @@ from .step_time import StepTime
 LEAST_AT_LEVEL = 50
 LIKELY = 0.01
 LEAST_WINDOW_REQUESTS = 5
+MOST_BATCH = 1e6
 
 
 def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
@@ -66,8 +68,7 @@ def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) ->
     fitted = isotonic_regression(within / requests, weights=requests, increasing=False)
     starts = fitted.blocks[:-1]
     ok, every = np.add.reduceat(within, starts), np.add.reduceat(requests, starts)
-    accident = bdtr(np.floor(ok), np.round(every), share) >= LIKELY
-    failing = np.repeat(~accident, np.diff(fitted.blocks)).nonzero()[0]
+    failing = np.repeat(~_likely(ok, every, share), np.diff(fitted.blocks)).nonzero()[0]
     if failing.size == 0:
         return int(levels[-1]), None
     first = int(failing[0])
@@ -84,7 +85,7 @@ def _from_log(evidence: Evidence, target: float) -> Fact | None:
     seats = _seats(evidence, decoding, in_flight)
     counts = sample.counts[timed].astype(float)
     ok = counts * (sample.tpot_seconds[timed] <= target * (1 + 1e-9))
-    levels, within, requests = _pool(seats, ok, counts)
+    levels, within, requests = _pool(seats, ok, counts, evidence.slo.share)
     if levels.size == 0:
         return None
     best, worst = from_levels(levels, within, requests, evidence.slo.share)
@@ -105,21 +106,31 @@ def _seats(evidence: Evidence, decoding: Ints, in_flight: Ints) -> Ints:
     return decoding if cap is None else np.maximum(np.minimum(in_flight, cap), decoding)
 
 
-def _pool(seats: Ints, ok: Floats, counts: Floats) -> tuple[Ints, Floats, Floats]:
-    """Sum per level, and join neighbours upwards until each has enough requests to say something."""
+def _pool(seats: Ints, ok: Floats, counts: Floats, share: float) -> tuple[Ints, Floats, Floats]:
+    """Sum per level, and join neighbours upwards until each has enough requests to say something.
+
+    Joined levels count as their mean, so that one request at 40 beside fifty at 10 does not speak for 40. The few that
+    are left above the last one can show a failure, but not that anything holds.
+    """
     levels, place = np.unique(seats, return_inverse=True)
     within, requests = np.bincount(place, ok), np.bincount(place, counts)
     keep: list[tuple[int, float, float]] = []
-    held_ok = held = 0.0
+    held_ok = held = held_seats = 0.0
     for level, good, every in zip(levels.tolist(), within.tolist(), requests.tolist(), strict=True):
-        held_ok, held = held_ok + good, held + every
+        held_ok, held, held_seats = held_ok + good, held + every, held_seats + level * every
         if held >= LEAST_AT_LEVEL:
-            keep.append((level, held_ok, held))
-            held_ok = held = 0.0
-    if held and keep:
-        keep[-1] = (int(levels[-1]), keep[-1][1] + held_ok, keep[-1][2] + held)
+            keep.append((int(held_seats / held), held_ok, held))
+            held_ok = held = held_seats = 0.0
+    if held and keep and not _likely(held_ok, held, share):
+        keep.append((int(held_seats / held), held_ok, held))
     table = np.array(keep, dtype=float).reshape(-1, 3)
     return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+
+
+def _likely(within: npt.ArrayLike, requests: npt.ArrayLike, share: float) -> npt.NDArray[np.bool_]:
+    """Whether so few within the target happen by accident where `share` of requests is."""
+    n = np.round(as_floats(requests)).astype(np.int64)
+    return np.asarray(bdtr(np.floor(as_floats(within)), n, share) >= LIKELY)
 
 
 def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fact | None:
@@ -131,7 +142,7 @@ def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fa
     batch, requests, least = _windows(evidence, target)
     if batch.size == 0:
         return None
-    levels = _pool(np.round(batch).astype(np.int64), least, requests)
+    levels = _pool(np.round(batch).astype(np.int64), least, requests, evidence.slo.share)
     if levels[0].size == 0:
         return None
     best, fails = from_levels(*levels, evidence.slo.share)
@@ -154,7 +165,7 @@ def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]
         under = w.tpot_edges <= target * (1 + 1e-9)
         gaps, steps = w.deltas["itl_count"], w.deltas["steps"]
         finished = w.tpot.sum(axis=1)
-        use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (steps > 0) & np.isfinite(gaps)
+        use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (steps >= 1) & (gaps <= MOST_BATCH * steps)
         least = w.tpot[:, :-1][:, under].sum(axis=1)
         rows += zip(gaps[use] / steps[use], finished[use], least[use], strict=True)
     table = np.array(rows, dtype=float).reshape(-1, 3)

@@ -2,7 +2,7 @@
 
 From exact counts (logs): order statistics, which hold for every distribution. Of n requests the p-quantile lies between
 the order statistics of ranks k(0.025) and k(0.975) + 1 of Binomial(n, p) with 95 % confidence. 10,000 requests bracket
-the p99.9 by the 9,984th and the 9,997th; fewer than 2,995 cannot bound it from above at all.
+the p99.9 by the 9,983rd and the 9,997th; fewer than 2,995 cannot bound it from above at all.
 
 From bucket counts (engine metrics): the edges around it, and for prompt + output the sharp bounds of Makarov (1981):
 quantiles do not add, so the total's is an interval however many requests were counted.
@@ -58,7 +58,7 @@ def percentile(counts: TokenCounts, q: float, source: str) -> Fact:
 def ranks(n: int, p: float) -> tuple[int | None, int | None]:
     """Ranks (from 1) of the order statistics that bracket the p-quantile of n with 95 %; None where there is none.
 
-    (9,984, 9,997) for n = 10,000 and p = 0.999; (1, 6) for the median of six; none of five on either side.
+    (9,983, 9,997) for n = 10,000 and p = 0.999; (1, 6) for the median of six; none of five on either side.
     """
     below, above = binomial_quantile(0.025, n, p), binomial_quantile(0.975, n, p) + 1
     return below if below >= 1 else None, above if above <= n else None
@@ -78,7 +78,7 @@ def upper_bound(counts: TokenCounts, q: float, *, unseen: int = 0) -> int | None
 
 def binomial_quantile(share: float, n: int, p: float) -> int:
     """Smallest k with P(Binomial(n, p) <= k) >= share: 9,996 for 0.975, 10,000 and 0.999."""
-    if p <= 0 or p >= 1:
+    if n == 0 or p <= 0 or p >= 1:
         return n if p >= 1 else 0
     k = max(math.floor(bdtrik(share, n, p)) - 1, 0)
     while bdtr(k, n, p) < share:

@@ -15,6 +15,8 @@ from advisor.domain.evidence import EngineSeries, Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats
 
+from .context_limit import present_limit
+
 LEAST_SCRAPES = 30
 NO_METRICS = "no engine metrics over time: give --prometheus"
 LEAST_QUEUE_SECONDS = 0.05
@@ -57,7 +59,7 @@ def engines_per_instance(evidence: Evidence) -> float:
 def mean_decode_batch(engine: EngineSeries) -> float | None:
     """Decoding sequences per engine step over the whole epoch: one gap is recorded per decoding sequence and step."""
     gaps, steps = engine.windows.total("itl_count"), engine.windows.total("steps")
-    return gaps / steps if gaps and steps else None
+    return gaps / steps if gaps and steps and steps >= 1 else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -120,7 +122,7 @@ def _running_max(evidence: Evidence, gauges: _Gauges) -> Fact:
 
 def _kv_usage(evidence: Evidence, gauges: _Gauges, known: Mapping[str, Fact], cap: int | None) -> Fact:
     over_time = _percentile(gauges.kv_usage, 95, "kv_cache_usage_perc")
-    limit, pool = evidence.count_flag("max_model_len"), known["kv_pool_tokens"].number
+    limit, pool = present_limit(evidence), known["kv_pool_tokens"].number
     if not over_time.is_unknown or cap is None or limit is None or not pool or not evidence.engines:
         return over_time
     most = min(cap * limit / pool, 1.0)

@@ -24,6 +24,7 @@ from advisor.domain.histogram import Floats, JointCounts
 from advisor.domain.policy import Policy
 
 from . import lengths
+from .context_limit import present_limit
 from .token_budget import step_budget
 
 LEAST_SCRAPES = 500
@@ -98,7 +99,7 @@ def normal_ceiling(mean: float, sd: float, pool: float, risk: float) -> int:
     """
     z = float(ndtri(1 - min(max(risk, LEAST_RISK), 1 - LEAST_RISK)))
     root = (-z * sd + math.sqrt(z * z * sd * sd + 4 * mean * pool)) / (2 * mean)
-    return math.floor(root * root)
+    return math.floor(root * root + 1e-9)
 
 
 def simulated_ceiling(joint: JointCounts, budget: int, pool: float, risk: float) -> int:
@@ -149,13 +150,13 @@ def _from_means(evidence: Evidence, pool: float) -> Fact:
 
 
 def _guaranteed(evidence: Evidence, pool: Fact, known: Mapping[str, Fact]) -> Fact:
-    present = evidence.count_flag("max_model_len")
+    present = present_limit(evidence)
     advised = known["recommended_max_model_len"].number
     if pool.number is None:
         return unknown(f"the KV pool is unknown: {pool.unknown}")
-    if advised is not None and (not present or advised < present):
+    if advised is not None and (present is None or advised < present):
         limit, name = advised, "recommended_max_model_len"
-    elif present:
+    elif present is not None:
         limit, name = present, "max_model_len"
     else:
         return unknown("no length limit is known: give --set max_model_len=N or request lengths (--logs)")

@@ -50,10 +50,8 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     if target.ceiling is None:
         return unknown(target.unknown or "no target is known")
     goal, cap, seen = int(target.ceiling), sequence_cap(evidence), _seen(evidence, known)
-    if seen is None and not known["observed_seconds"].is_unknown:
-        return unknown("a server runs, but how many it served at once was not observed (--prometheus)")
-    if cap is None and seen is not None and seen < 1:
-        return unknown("nothing ran while it was observed, and the present cap is not known (--set max_num_seqs=N)")
+    if blind := _blind(known, cap, seen):
+        return unknown(blind)
     value = goal if seen is None else min(goal, max(math.floor(policy.step_limit * seen), 1))
     if cap is not None and seen is not None and value < cap:
         return _lowered(known, cap, value, goal)
@@ -62,6 +60,15 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     if seen is None:
         return computed(goal, source="the target; nothing runs yet")
     return computed(value, source=f"towards {goal:,}, at most {policy.step_limit:g} x {seen:,.0f} observed")
+
+
+def _blind(known: Mapping[str, Fact], cap: int | None, seen: float | None) -> str | None:
+    """Why what was observed is nothing to step from."""
+    if seen is None and not known["observed_seconds"].is_unknown:
+        return "a server runs, but how many it served at once was not observed (--prometheus)"
+    if cap is None and seen is not None and seen < 1:
+        return "nothing ran while it was observed, and the present cap is not known (--set max_num_seqs=N)"
+    return None
 
 
 def _held(evidence: Evidence, known: Mapping[str, Fact], target: Fact) -> str | None:

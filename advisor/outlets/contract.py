@@ -136,6 +136,7 @@ class AdviceJson(_Model):
     verify: Text
     undo: Text
     options: list[dict[str, Option]]
+    title: Text = ""
 
 
 class FindingJson(_Model):
@@ -175,6 +176,55 @@ class NotFiredJson(_Model):
     closest: ClosestJson
 
 
+class ObservedJson(_Model):
+    """What the figures rest on: requests in a log, requests given in a file, engines, and since when they run so."""
+
+    logged_requests: int | None = None
+    given_requests: int | None = None
+    engines: int = 0
+    epoch_start: str | None = None
+
+
+class LengthPictureJson(_Model):
+    """Total tokens of requests in bins: one edge more than shares, which sum to 1."""
+
+    edges: list[float]
+    shares: list[float]
+    requests: int
+    p999_tokens: Number
+    proposal_tokens: Number
+    limit_tokens: Number
+    source: Text
+
+
+class CurvePointJson(_Model):
+    """Latency at one concurrency."""
+
+    concurrency: float
+    seconds: float
+    requests: float
+
+
+class CurvePictureJson(_Model):
+    """Seconds a token over concurrency; `line` is base and slope in seconds."""
+
+    points: list[CurvePointJson]
+    line: tuple[float, float] | None
+    objective_seconds: Number
+    memory_ceiling: Number
+    latency_ceiling: Number
+    cap: Number
+    next_cap: Number
+    source: Text
+
+
+class PicturesJson(_Model):
+    """The figures of the charts; null where there is nothing to draw."""
+
+    lengths: LengthPictureJson | None = None
+    curve: CurvePictureJson | None = None
+
+
 class DeploymentJson(_Model):
     """Everything about one deployment. `advice[0]` is the one to act on."""
 
@@ -191,6 +241,8 @@ class DeploymentJson(_Model):
     findings: list[FindingJson]
     undetermined: list[UndeterminedJson]
     not_fired: list[NotFiredJson]
+    observed: ObservedJson = ObservedJson()
+    pictures: PicturesJson = PicturesJson()
 
 
 class Document(_Model):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from advisor.domain.advice import Advice, EvidenceLine, Finding, NotFired
 from advisor.domain.catalogue import CATALOGUE
-from advisor.domain.evidence import Flag, Window
+from advisor.domain.evidence import Evidence, Flag, Window
 from advisor.domain.fact import Fact
 from advisor.domain.report import DeploymentReport, Report
 
@@ -20,6 +20,8 @@ from .contract import (
     FindingJson,
     FlagJson,
     NotFiredJson,
+    ObservedJson,
+    PicturesJson,
     PredictionJson,
     SloJson,
     SourceJson,
@@ -66,6 +68,19 @@ def _deployment(deployment: DeploymentReport) -> DeploymentJson:
         findings=[_finding(finding) for finding in judgement.findings],
         undetermined=[UndeterminedJson.model_validate(rule) for rule in judgement.undetermined],
         not_fired=[_not_fired(rule) for rule in judgement.not_fired],
+        observed=_observed(evidence),
+        pictures=PicturesJson.model_validate(deployment.pictures),
+    )
+
+
+def _observed(evidence: Evidence) -> ObservedJson:
+    given = evidence.joint or evidence.totals
+    starts = [engine.epoch_start for engine in evidence.engines]
+    return ObservedJson(
+        logged_requests=evidence.log.requests if evidence.log else None,
+        given_requests=given.n if given else None,
+        engines=len(evidence.engines),
+        epoch_start=_instant(max(starts)) if starts and 0 <= max(starts) < _YEAR_10000 else None,
     )
 
 

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
 
-from advisor.domain.advice import Advice, EvidenceLine, NotFired, Prediction, Status, Undetermined
-from advisor.domain.evidence import Evidence, Slo, Window
+from advisor.domain.advice import Advice, EvidenceLine, Judgement, NotFired, Prediction, Status, Undetermined
 from advisor.domain.numbers import duration, number, quantity, seconds, setting, span, unit_of
-from advisor.domain.report import DeploymentReport
+
+if TYPE_CHECKING:  # evidence carries arrays, and one line of status must not wait for numpy
+    from advisor.domain.evidence import Evidence, Slo, Window
 
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM"}
 _ACRONYMS = frozenset({"ttft", "tpot", "itl", "kv", "slo"})
@@ -26,6 +28,26 @@ _VERDICTS = {
 }
 
 
+class Judged(Protocol):
+    """Whatever the rules said something of."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """What they said."""
+
+
+class Served(Protocol):
+    """Whatever an engine serves."""
+
+    @property
+    def engine(self) -> str:
+        """Its name, `vllm`."""
+
+    @property
+    def engine_version(self) -> str | None:
+        """Its version, where it is known."""
+
+
 def mark(status: Status, advice: Advice | None = None) -> str:
     """One character for the eye: `!` act, `^` an opportunity, `.` fine, `?` cannot tell, `-` no data."""
     if advice is not None and status == "advice":
@@ -33,14 +55,14 @@ def mark(status: Status, advice: Advice | None = None) -> str:
     return {"advice": "^", "ok": ".", "cannot_tell": "?", "no_data": "-"}[status]
 
 
-def answers(deployment: DeploymentReport) -> list[tuple[str, str, str]]:
+def answers(deployment: Judged) -> list[tuple[str, str, str]]:
     """The answer in one line each: (mark, what to do, why). Several where several flags are to change together."""
     status = deployment.judgement.status
     said = [(mark(status, a), action(a), a.reason) for a in deployment.judgement.advice if a.state == "open"]
     return said or [(mark(status), *why_not_advised(deployment))]
 
 
-def engine(evidence: Evidence) -> str:
+def engine(evidence: Served) -> str:
     """`vLLM 0.32.0`."""
     return f"{_ENGINES.get(evidence.engine, evidence.engine)} {evidence.engine_version or ''}".rstrip()
 
@@ -66,7 +88,7 @@ def headline(advice: Advice) -> str:
     return f"{direction} {advice.knob} from {_count(advice.current)} to {_count(advice.recommended)}"
 
 
-def why_not_advised(deployment: DeploymentReport) -> tuple[str, str]:
+def why_not_advised(deployment: Judged) -> tuple[str, str]:
     """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `no TPOT target was given`."""
     judgement = deployment.judgement
     if judgement.status == "ok":

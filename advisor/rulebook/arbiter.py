@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from advisor.domain.advice import SEVERITIES, Advice, Finding, Judgement, NotFired, Status, Verdict
+from advisor.domain.advice import SEVERITIES, Advice, Finding, Judgement, NotFired, Status, Undetermined, Verdict
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
 
+from . import wording
 from .composer import Refusal, compose
-from .judge import Verdicts, evidence_lines, judge
+from .judge import evidence_lines, judge
 from .schema import Rule
 
 VERDICT_ORDER: tuple[Verdict, ...] = (
@@ -36,23 +37,45 @@ VERDICT_ORDER: tuple[Verdict, ...] = (
 )
 KNOB_ORDER = ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas", None)
 CANNOT_TELL: tuple[Verdict, ...] = ("run_sweep", "fix_instrumentation")
+SIZED = ("recommended_max_model_len", "memory_ceiling_guaranteed", "latency_ceiling")
+RUNS = (
+    "observed_seconds",
+    "running_p95",
+    "running_max",
+    "waiting_p95",
+    "waiting_share",
+    "kv_usage_p95",
+    "preempted_share",
+    "time_at_sequence_cap",
+    "refused_share_now",
+    "slo_attainment",
+    "slo_attainment_tpot",
+    "slo_attainment_ttft",
+    "slo_attainment_itl",
+    "demand_requests_per_second_mean",
+)
 Options = Sequence[Mapping[str, object]]
 
 
 def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact], options: Options) -> Judgement:
     """Judge all rules and arbitrate what they ask for."""
-    verdicts = judge(rules, evidence, facts)
-    composed = [compose(r, evidence, facts, options) for r in verdicts.fired if r.advise is not None]
-    advice = arbitrate([c for c in composed if isinstance(c, Advice)], planned=is_planned(facts))
-    refused = [NotFired(c.rule.id, c.reason, None, None) for c in composed if isinstance(c, Refusal)]
+    planned = is_planned(evidence, facts)
+    verdicts = judge((r for r in rules if planned or not r.plans), evidence, facts)
+    composed = [(r, compose(r, evidence, facts, options)) for r in verdicts.fired if r.advise is not None]
+    advice = arbitrate([c for _, c in composed if isinstance(c, Advice)], planned=planned)
+    refused = [NotFired(c.rule.id, c.reason, None, None) for _, c in composed if isinstance(c, Refusal)]
+    undecided = [*verdicts.undetermined, *((r, c) for r, c in composed if isinstance(c, Undetermined))]
     findings = tuple(
-        Finding(r.id, r.title, evidence_lines(r.condition, facts)) for r in verdicts.fired if r.advise is None
+        Finding(r.id, wording.fill(r.title, facts), evidence_lines(r.condition, facts))
+        for r in verdicts.fired
+        if r.advise is None
     )
+    nothing = planned and all(facts[name].is_unknown for name in SIZED)
     return Judgement(
-        status=_status(advice, verdicts, facts),
+        status=_status(advice, [r for r, _ in undecided], nothing_known=nothing),
         advice=advice,
         findings=findings,
-        undetermined=tuple(u for _, u in verdicts.undetermined),
+        undetermined=tuple(u for _, u in undecided),
         not_fired=(*verdicts.not_fired, *refused),
     )
 
@@ -80,16 +103,16 @@ def order(advice: Advice) -> tuple[int, int, int, str]:
     )
 
 
-def is_planned(facts: Mapping[str, Fact]) -> bool:
+def is_planned(evidence: Evidence, facts: Mapping[str, Fact]) -> bool:
     """Whether nothing runs yet: neither metrics nor a log, nor anything stated of a running server."""
-    seen = ("observed_seconds", "running_p95", "waiting_p95", "kv_usage_p95", "demand_requests_per_second_mean")
-    return all(facts[name].is_unknown for name in seen)
+    if evidence.engines or evidence.log is not None:
+        return False
+    return all(facts[name].is_unknown for name in RUNS)
 
 
-def _status(advice: tuple[Advice, ...], verdicts: Verdicts, facts: Mapping[str, Fact]) -> Status:
+def _status(advice: tuple[Advice, ...], undecided: Iterable[Rule], *, nothing_known: bool) -> Status:
     if advice:
         return "cannot_tell" if advice[0].verdict in CANNOT_TELL else "advice"
-    sized = ("recommended_max_model_len", "memory_ceiling_guaranteed", "latency_ceiling")
-    if is_planned(facts) and all(facts[name].is_unknown for name in sized):
+    if nothing_known:
         return "no_data"
-    return "cannot_tell" if any(rule.matters for rule, _ in verdicts.undetermined) else "ok"
+    return "cannot_tell" if any(rule.matters for rule in undecided) else "ok"

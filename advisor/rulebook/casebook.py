@@ -12,7 +12,7 @@ from advisor.domain.errors import ConfigError
 from advisor.domain.fact import Fact, FactSheet, measured
 
 from .clause import Clause
-from .condition import Condition, known_fact, quantity_of
+from .condition import STATES, WORDS, Condition, known_fact, quantity_of
 from .schema import Rule
 
 Expected = Literal["fires", "not_fires", "undetermined"]
@@ -67,7 +67,7 @@ def failures(rule: Rule, book: Casebook) -> tuple[str, ...]:
         if outcome != case.expect:
             found.append(f"{rule.id}: case {case.name!r} expects {case.expect}, the rule says {outcome}")
     missing = REQUIRED - {case.expect for case in book.cases} - _impossible(rule)
-    return (*found, *(f"{rule.id}: no case that is expected to be {kind}" for kind in sorted(missing)))
+    return (*found, *(f"{rule.id}: no case expects {kind}" for kind in sorted(missing)))
 
 
 def _impossible(rule: Rule) -> frozenset[Expected]:
@@ -78,7 +78,7 @@ def _impossible(rule: Rule) -> frozenset[Expected]:
 def _can_be_open(part: Clause | Condition) -> bool:
     if isinstance(part, Clause):
         return part.joint != "undecided" and any(map(_can_be_open, part.parts))
-    return part.op != "is" or CATALOGUE[part.fact].unit == "-"
+    return part.word not in STATES
 
 
 def _fact(name: str, written: Written | Bounds) -> Fact:
@@ -86,6 +86,8 @@ def _fact(name: str, written: Written | Bounds) -> Fact:
     if isinstance(written, Bounds):
         low, high = (None if w is None else quantity_of(w, unit) for w in (written.low, written.high))
         return measured(None, low=low, high=high, source="case")
-    if unit == "-" and isinstance(written, str):
-        return Fact(value=written, source="case", basis="computed")
+    if name in WORDS:
+        if written not in WORDS[name]:
+            raise ConfigError(f"{name} is one of {', '.join(WORDS[name])}")
+        return Fact(value=str(written), source="case", basis="computed")
     return measured(quantity_of(written, unit), source="case")

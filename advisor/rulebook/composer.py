@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.domain.advice import Advice, Confidence, EvidenceLine, Prediction
+from advisor.domain.advice import Advice, Confidence, EvidenceLine, Need, Prediction, Undetermined
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
 from advisor.engines import flags_of
 
 from . import wording
-from .judge import evidence_lines
+from .judge import between, evidence_lines
 from .schema import Advise, Expect, Rule
 
 LEAST_N = 500
@@ -30,12 +31,18 @@ class Refusal:
 
 def compose(
     rule: Rule, evidence: Evidence, facts: Mapping[str, Fact], options: Sequence[Mapping[str, object]]
-) -> Advice | Refusal:
-    """The advice of one rule, queued; Refusal when it would change nothing, or what the engine refuses at start."""
+) -> Advice | Refusal | Undetermined:
+    """The advice of one rule, queued.
+
+    Refusal when it would change nothing, or what the engine refuses at start; Undetermined when the value to advise is
+    not known as a number.
+    """
     advise = rule.advise
     if advise is None:
         return Refusal(rule, "asks for no change")
     current, value = _values(advise, facts)
+    if advise.to is not None and value is None:
+        return Undetermined(rule.id, (Need(advise.to, facts[advise.to].unknown or between(facts[advise.to])),))
     refusal = _refusal(advise, evidence, facts, current, value)
     if refusal is not None:
         return Refusal(rule, refusal)
@@ -67,9 +74,16 @@ def compose(
 def _values(advise: Advise, facts: Mapping[str, Fact]) -> tuple[float | None, float | None]:
     current = facts[advise.knob].number if advise.knob else None
     value = facts[advise.to].number if advise.to else None
-    if advise.verdict == "add_replicas":
-        value = max(value or 0, (current or 1) + 1)
-    return current, value
+    if advise.verdict == "add_replicas" and advise.knob is not None:
+        least = facts[advise.to].floor if advise.to else None
+        value = _more(current, least)
+    return current, None if value is None else float(math.floor(value))
+
+
+def _more(current: float | None, least: float | None) -> float | None:
+    """The replicas that are needed at least: more than there are, where that is known."""
+    counts = [*([current + 1] if current is not None else []), *([math.ceil(least)] if least is not None else [])]
+    return max(counts, default=None)
 
 
 def _flag(advise: Advise, evidence: Evidence, value: float | None) -> str | None:
@@ -83,18 +97,29 @@ def _flag(advise: Advise, evidence: Evidence, value: float | None) -> str | None
 def _refusal(
     advise: Advise, evidence: Evidence, facts: Mapping[str, Fact], current: float | None, value: float | None
 ) -> str | None:
-    if advise.verdict != "change_flag" or advise.knob is None:
+    if advise.verdict != "change_flag" or advise.knob is None or value is None:
         return None
-    if value is None:
-        return f"{advise.to} is not known"
-    if current is not None and abs(value - current) < NOISE * current:
+    if value < 1:
+        return f"{advise.to} is {value:g}: no value for a flag"
+    if current is not None and _is_noise(advise.knob, current, value):
         return f"{current:,.0f} -> {value:,.0f} is a change of under 10 %"
     spelling, pool = flags_of(evidence.engine), facts["kv_pool_tokens"].number
     if spelling is None:
         return None
-    flags = {name: flag.value for name, flag in evidence.flags.items()} | {advise.knob: int(value)}
-    wrong = spelling.violations(flags, evidence.engine_version, pool_tokens=None if pool is None else int(pool))
-    return f"the engine would refuse to start: {wrong[0]}" if wrong else None
+    pool_tokens = None if pool is None else int(pool)
+    flags = {name: flag.value for name, flag in evidence.flags.items()}
+    # What collides already is not this change's doing, and says nothing against it.
+    before = spelling.violations(flags, evidence.engine_version, pool_tokens=pool_tokens)
+    after = spelling.violations(flags | {advise.knob: int(value)}, evidence.engine_version, pool_tokens=pool_tokens)
+    new = [line for line in after if line not in before]
+    return f"the engine would refuse to start: {new[0]}" if new else None
+
+
+def _is_noise(knob: str, current: float, value: float) -> bool:
+    """A change under 10 % is none; but a limit that turns requests away is raised by whatever it takes."""
+    if knob == "max_model_len" and value > current:
+        return False
+    return abs(value - current) < NOISE * current
 
 
 def _undo(rule: Rule, advise: Advise, evidence: Evidence, facts: Mapping[str, Fact], current: float | None) -> str:
@@ -108,15 +133,17 @@ def _predict(
     low = facts[expect.at_least].floor if expect.at_least else None
     high = facts[expect.at_most].ceiling if expect.at_most else None
     present = now.number if now.number is not None else now.ceiling
-    if expect.scales == "to_zero":
+    if expect.scales == "to_zero" and present is not None:
         low, high = 0.0, present
     elif expect.scales == "down":
         high = present
     elif expect.scales and present is not None and current and value:
         by = value / current if expect.scales == "with_knob" else current / value
-        low, high = sorted((present, present * by))
+        low, high = present, present * by
     if low is None and high is None:
         return None
+    if low is not None and high is not None:
+        low, high = sorted((low, high))
     return Prediction(expect.metric, now.number, low, high, CATALOGUE[expect.metric].unit)
 
 
@@ -139,5 +166,5 @@ def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str,
 
 
 def _fingerprint(deployment: str, rule: str, value: float | None) -> str:
-    text = "\0".join((deployment, rule, "" if value is None else f"{value:g}"))
+    text = "\0".join((deployment, rule, "" if value is None else f"{value:.17g}"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]

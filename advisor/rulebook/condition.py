@@ -33,6 +33,8 @@ PARSERS: Mapping[str, Callable[[str | float], float]] = {
     "seconds": quantity.seconds,
     "bytes": quantity.size_bytes,
 }
+WORDS: Mapping[str, tuple[str, ...]] = {"binding_ceiling": ("memory", "latency", "budget", "demand")}
+"""Facts whose value is a word, and the words they take."""
 MOST_LENGTH = 200
 _SHAPE = re.compile(r"([a-z][a-z0-9_]*)\s*(>=|<=|>|<|\bis\b)\s*(\S.*)")
 _OTHER = re.compile(r"(?:(\d+(?:\.\d+)?)\s*\*?\s*)?([a-z][a-z0-9_]*)")
@@ -101,12 +103,15 @@ def parse(text: str) -> Condition:
     name, op, rest = match[1], match[2], match[3].strip()
     spec = CATALOGUE[known_fact(name)]
     if op == "is":
-        if rest not in STATES and spec.unit != "-":
-            raise ConfigError(f'"{text}": {name} is a number; `is` takes {", ".join(STATES)}')
+        words = (*STATES, *WORDS.get(name, ()))
+        if rest not in words:
+            raise ConfigError(f'"{text}": {name} is one of {", ".join(words)}')
         return Condition(text, name, op, word=rest)
+    if name in WORDS:
+        raise ConfigError(f'"{text}": {name} is a word; ask for it with `is`')
     other = _OTHER.fullmatch(rest)
-    if other is not None:
-        if CATALOGUE[known_fact(other[2])].unit not in _comparable(spec.unit):
+    if other is not None and not _is_unit(other[1], other[2]):
+        if CATALOGUE[known_fact(other[2])].unit not in _comparable(spec.unit) or other[2] in WORDS:
             raise ConfigError(f'"{text}": {name} is in {spec.unit}, {other[2]} in {CATALOGUE[other[2]].unit}')
         return Condition(text, name, op, other=other[2], factor=float(other[1] or 1))
     return Condition(text, name, op, threshold=quantity_of(rest, spec.unit))
@@ -127,6 +132,11 @@ def known_fact(name: str) -> str:
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ConfigError(f'unknown fact "{name[:60]}"{hint}')
     return name
+
+
+def _is_unit(factor: str | None, name: str) -> bool:
+    """`40 ms` is a quantity, `0.8 budget_ceiling` is not."""
+    return factor is not None and name not in CATALOGUE and "_" not in name
 
 
 def _comparable(unit: str) -> tuple[str, ...]:

@@ -52,21 +52,20 @@ def applies(rule: Rule, evidence: Evidence) -> bool:
 def evidence_lines(clause: Clause, facts: Mapping[str, Fact]) -> tuple[EvidenceLine, ...]:
     """The comparisons that made a rule hold, with their figures."""
     lines = []
-    for condition in clause.conditions():
-        if condition.holds(facts) and condition.word != "unknown":
-            fact = facts[condition.fact]
-            shown = fact.value if fact.value is not None else fact.low if fact.low is not None else fact.high
-            lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, condition.text))
+    for condition, negated in _grounds(clause, facts, wanted=True):
+        if condition.word != "unknown":
+            shown = _deciding(condition, facts[condition.fact], negated=negated)
+            text = f"not {condition.text}" if negated else condition.text
+            lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, text))
     return tuple(lines)
 
 
 def needs(clause: Clause, facts: Mapping[str, Fact]) -> tuple[Need, ...]:
     """The facts that leave a rule open, each with why it is not known."""
     named: dict[str, str] = {}
-    for condition in clause.conditions():
-        if condition.holds(facts) is None:
-            for name in condition.missing(facts):
-                named.setdefault(name, facts[name].unknown or _between(facts[name]))
+    for condition in _left_open(clause, facts):
+        for name in condition.missing(facts):
+            named.setdefault(name, facts[name].unknown or between(facts[name]))
     return tuple(Need(name, reason) for name, reason in named.items())
 
 
@@ -92,9 +91,41 @@ def _blockers(part: Clause | Condition, facts: Mapping[str, Fact], *, wanted: bo
         yield from _blockers(inner, facts, wanted=wanted is not (part.joint == "not"))
 
 
-def _rank(condition: Condition, facts: Mapping[str, Fact]) -> float:
+def _grounds(part: Clause | Condition, facts: Mapping[str, Fact], *, wanted: bool) -> Iterator[tuple[Condition, bool]]:
+    """The comparisons because of which `part` is `wanted`, each with whether that is so because it is false."""
+    if part.holds(facts) is not wanted:
+        return
+    if isinstance(part, Condition):
+        yield part, not wanted
+        return
+    for inner in part.parts:
+        yield from _grounds(inner, facts, wanted=wanted is not (part.joint == "not"))
+
+
+def _left_open(part: Clause | Condition, facts: Mapping[str, Fact]) -> Iterator[Condition]:
+    """The undecided comparisons of what is undecided: an `any` that holds already needs nothing more."""
+    if part.holds(facts) is not None:
+        return
+    if isinstance(part, Condition):
+        yield part
+        return
+    for inner in part.parts:
+        yield from _left_open(inner, facts)
+
+
+def _deciding(condition: Condition, fact: Fact, *, negated: bool) -> float | str | None:
+    """The value, or of bounds the one nearer to the threshold: `at most 1 %` is what decides `< 60 %`."""
+    if fact.value is not None:
+        return fact.value
+    upper_decides = condition.op in ((">", ">=") if negated else ("<", "<="))
+    first, second = (fact.high, fact.low) if upper_decides else (fact.low, fact.high)
+    return first if first is not None else second
+
+
+def _rank(condition: Condition, facts: Mapping[str, Fact]) -> tuple[bool, float]:
+    """Failed before undecided, then the nearest to its threshold."""
     distance = condition.distance(facts)
-    return float("inf") if distance is None else distance
+    return condition.holds(facts) is None, float("inf") if distance is None else distance
 
 
 def _given(objective: str, slo: Slo) -> bool:
@@ -103,7 +134,8 @@ def _given(objective: str, slo: Slo) -> bool:
     return any(targets[name] is not None for name in asked)
 
 
-def _between(fact: Fact) -> str:
+def between(fact: Fact) -> str:
+    """How a need speaks of a fact that is known only within bounds."""
     low = "?" if fact.low is None else f"{fact.low:.4g}"
     high = "?" if fact.high is None else f"{fact.high:.4g}"
     return f"only known to lie between {low} and {high} ({fact.source or 'bounds'}): not enough to decide"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from advisor.domain.advice import Severity, Verdict
 from advisor.domain.catalogue import CATALOGUE
@@ -18,6 +18,25 @@ from .condition import known_fact
 Given = TypeVar("Given")
 Read = TypeVar("Read")
 Knob = Literal["max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas"]
+
+
+def _checked(read: Callable[[Given], Read], value: Given) -> Read:
+    """Pydantic wants ValueError; the reader's ConfigError keeps its text."""
+    try:
+        return read(value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def _readable(condition: Any) -> Any:
+    _checked(clause.read, [condition])
+    return condition
+
+
+def _not_empty(conditions: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not conditions:
+        raise ValueError("a rule without a condition would always hold")
+    return conditions
 
 
 class Advise(BaseModel):
@@ -33,6 +52,16 @@ class Advise(BaseModel):
     @classmethod
     def _catalogued(cls, value: str | None) -> str | None:
         return None if value is None else _checked(known_fact, value)
+
+    @model_validator(mode="after")
+    def _can_be_said(self) -> Self:
+        if self.verdict == "change_flag" and (self.knob in (None, "replicas") or self.to is None):
+            raise ValueError("change_flag needs `knob`, a flag, and `to`, the fact that holds its value")
+        if self.verdict != "change_flag" and self.knob not in (None, "replicas"):
+            raise ValueError(f"only change_flag changes {self.knob}")
+        if self.knob and self.to and CATALOGUE[self.to].unit != CATALOGUE[self.knob].unit:
+            raise ValueError(f"{self.knob} is in {CATALOGUE[self.knob].unit}, {self.to} in {CATALOGUE[self.to].unit}")
+        return self
 
 
 class Expect(BaseModel):
@@ -65,7 +94,9 @@ class Rule(BaseModel):
     objective: Literal["any", "tpot", "ttft", "itl"] | None = Field(
         default=None, description="applies only with this objective"
     )
-    when: tuple[Any, ...] = Field(min_length=1, description="conditions, all of which must hold")
+    when: Annotated[tuple[Annotated[Any, AfterValidator(_readable)], ...], AfterValidator(_not_empty)] = Field(
+        description="conditions, all of which must hold"
+    )
     advise: Advise | None = Field(default=None, description="absent for a finding that asks for no change")
     reason: str = Field(min_length=1, max_length=300, description="one line, with {fact} filled in")
     expect: tuple[Expect, ...] = ()
@@ -76,12 +107,6 @@ class Rule(BaseModel):
     verify: str
     undo: str
     limits: str
-
-    @field_validator("when")
-    @classmethod
-    def _readable(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        _checked(clause.read, list(value))
-        return value
 
     @field_validator("reason", "verify", "undo", "title")
     @classmethod
@@ -95,6 +120,11 @@ class Rule(BaseModel):
         return clause.read(list(self.when))
 
     @property
+    def plans(self) -> bool:
+        """Whether it is for deployments that do not run yet, and for no others: the area `plan`."""
+        return self.id.startswith("plan/")
+
+    @property
     def matters(self) -> bool:
         """Whether leaving it undecided means that the deployment cannot be judged."""
         return self.severity != "info"
@@ -104,21 +134,8 @@ def problems(rule: Rule) -> tuple[str, ...]:
     """What a rule's author should mend although it can be read: used by the linter."""
     found = []
     advise = rule.advise
-    if advise is not None and advise.verdict == "change_flag" and (advise.knob is None or advise.to is None):
-        found.append("change_flag needs `knob` and `to`")
-    if advise is not None and advise.to is not None and CATALOGUE[advise.to].unit == "-":
-        found.append(f"`to: {advise.to}` is not a number")
-    runs = not rule.id.startswith("plan/")
-    if advise is not None and advise.verdict == "change_flag" and runs and not rule.expect:
+    if advise is not None and advise.verdict == "change_flag" and not rule.plans and not rule.expect:
         found.append("a change needs a prediction (`expect`) that can refute it")
     if rule.severity in ("critical", "warning") and advise is None:
         found.append(f"severity {rule.severity} but nothing is advised")
     return tuple(found)
-
-
-def _checked(read: Callable[[Given], Read], value: Given) -> Read:
-    """Pydantic wants ValueError; the reader's ConfigError keeps its text."""
-    try:
-        return read(value)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None

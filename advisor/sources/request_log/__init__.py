@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .follow import Followed, follow
 from .options import LogOptions
 from .origins import Resolve
 from .reading import LogReading, read_request_logs
 
-__all__ = ["LogOptions", "LogReading", "Resolve", "read_request_logs"]
+__all__ = ["Followed", "LogOptions", "LogReading", "Resolve", "follow", "read_request_logs"]

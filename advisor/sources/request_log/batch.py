@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -48,6 +48,13 @@ class Batch:
     def where(self, mask: Mask) -> Batch:
         """Those for which `mask` holds."""
         return self if mask.all() else Batch(*(getattr(self, name)[mask] for name in self.__slots__))
+
+    def groups(self, keys: Ints) -> Iterator[tuple[int, Batch]]:
+        """Those of each key, one key per request, with the key."""
+        order = np.argsort(keys, kind="stable")
+        distinct, starts = np.unique(keys[order], return_index=True)
+        for key, places in zip(distinct.tolist(), np.split(order, starts[1:]), strict=True):
+            yield key, Batch(*(getattr(self, name)[places] for name in self.__slots__))
 
     @classmethod
     def joined(cls, batches: Sequence[Batch]) -> Batch:

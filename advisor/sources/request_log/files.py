@@ -66,6 +66,12 @@ class Stream(Protocol):
     def read1(self, size: int, /) -> bytes:
         """At most `size` bytes, as many as come at once; none at the end."""
 
+    def seek(self, offset: int, /) -> int:
+        """Go to a byte of the (unpacked) content, or to its end when that comes first."""
+
+    def fileno(self) -> int:
+        """The file's descriptor."""
+
     def close(self) -> None:
         """Give back what it holds."""
 

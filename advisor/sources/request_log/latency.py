@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.cursor import AnsweredSpans
 from advisor.domain.evidence import LatencySample, Window
 from advisor.domain.histogram import Floats, Ints
 
@@ -36,22 +37,11 @@ class Latencies:
 
     def add(self, batch: Batch, origins: Origins) -> None:
         """Add answered requests that arrived in the present epoch of a replica that the log names."""
-        duration = known_durations(batch)
-        arrival = batch.completed - duration
-        answered = (batch.outcome == SERVED) | (batch.outcome == WITHOUT_USAGE)
-        use = answered & (duration > 0) & (arrival >= origins.latency_since(batch.origin))
-        batch, arrival, duration = batch.where(use), arrival[use], duration[use]
-        replica = origins.upstream_of(batch.origin)
-        timed = (batch.ttft >= 0) & (batch.ttft <= duration)
-        # An answer in one piece was decoding for most of its stay; to leave it out would understate the load.
-        first_token = arrival + np.where(timed, batch.ttft, 0.0)
-        self._in_flight.add(replica, arrival, batch.completed)
-        self._decoding.add(replica, first_token, batch.completed)
-        told = timed & (batch.outcome == SERVED)
-        rows = np.empty(int(told.sum()), _SAMPLED)
-        rows["start"], rows["end"] = first_token[told], batch.completed[told]
-        rows["replica"], rows["ttft"], rows["output"] = replica[told], batch.ttft[told], batch.output[told]
-        self._keep(rows, origins.deployment_of(batch.origin[told]))
+        spans = answered_spans(batch, origins)
+        self._in_flight.add(spans.replica, spans.arrival, spans.completed)
+        self._decoding.add(spans.replica, spans.first_token, spans.completed)
+        told = spans.where(spans.told)
+        self._keep(_sampled(told), told.deployment)
 
     def _keep(self, rows: Sampled, deployment: Ints) -> None:
         for number in np.flatnonzero(np.bincount(deployment)).tolist():
@@ -64,17 +54,55 @@ class Latencies:
         known = self._samples.get(deployment)
         if known is None or not known.size:
             return None
-        rows = known.rows()
-        rows = rows[np.argsort(rows["replica"], kind="stable")]
-        concurrency, in_flight = np.empty(rows.size), np.empty(rows.size)
-        replicas, starts = np.unique(rows["replica"], return_index=True)
-        for replica, place in zip(replicas.tolist(), np.split(np.arange(rows.size), starts[1:]), strict=True):
-            span = rows["start"][place], rows["end"][place]
-            concurrency[place] = self._decoding.mean(replica, *span)
-            in_flight[place] = self._in_flight.mean(replica, *span)
-        gaps = rows["output"] - 1
-        tpot = np.where(gaps > 0, _bins_above((rows["end"] - rows["start"]) / np.maximum(gaps, 1)), _NO_BIN)
-        return _distinct(_bins_above(rows["ttft"]), tpot, _at_least_itself(concurrency), _at_least_itself(in_flight))
+        return sample_of(_keys(known.rows(), self._decoding, self._in_flight))
+
+
+def answered_spans(batch: Batch, origins: Origins) -> AnsweredSpans:
+    """When the answered requests of present epochs arrived, began to decode and ended, on which replica."""
+    duration = known_durations(batch)
+    arrival = batch.completed - duration
+    answered = (batch.outcome == SERVED) | (batch.outcome == WITHOUT_USAGE)
+    use = answered & (duration > 0) & (arrival >= origins.latency_since(batch.origin))
+    batch, arrival, duration = batch.where(use), arrival[use], duration[use]
+    timed = (batch.ttft >= 0) & (batch.ttft <= duration)
+    return AnsweredSpans(
+        deployment=origins.deployment_of(batch.origin),
+        replica=origins.upstream_of(batch.origin),
+        arrival=arrival,
+        # An answer in one piece was decoding for most of its stay; to leave it out would understate the load.
+        first_token=arrival + np.where(timed, batch.ttft, 0.0),
+        completed=batch.completed,
+        ttft_seconds=batch.ttft,
+        output_tokens=batch.output,
+        told=timed & (batch.outcome == SERVED),
+    )
+
+
+def keys_under_load(told: AnsweredSpans, decoding: SpanGrid, in_flight: SpanGrid) -> Ints:
+    """For each request whose times are told, its latencies and the load that the grids hold, as one number."""
+    return _keys(_sampled(told), decoding, in_flight)
+
+
+def _sampled(told: AnsweredSpans) -> Sampled:
+    rows = np.empty(told.size, _SAMPLED)
+    rows["start"], rows["end"], rows["ttft"] = told.first_token, told.completed, told.ttft_seconds
+    rows["output"], rows["replica"] = told.output_tokens, told.replica
+    return rows
+
+
+def _keys(rows: Sampled, decoding: SpanGrid, in_flight: SpanGrid) -> Ints:
+    order = np.argsort(rows["replica"], kind="stable")
+    decoded_beside, present = np.empty(rows.size), np.empty(rows.size)
+    replicas, starts = np.unique(rows["replica"][order], return_index=True)
+    for replica, place in zip(replicas.tolist(), np.split(order, starts[1:]), strict=True):
+        span = rows["start"][place], rows["end"][place]
+        decoded_beside[place] = decoding.mean(replica, *span)
+        present[place] = in_flight.mean(replica, *span)
+    gaps = rows["output"] - 1
+    tpot = np.where(gaps > 0, _bins_above((rows["end"] - rows["start"]) / np.maximum(gaps, 1)), _NO_BIN)
+    ttft = _bins_above(rows["ttft"])
+    load = _at_least_itself(decoded_beside) << 19 | _at_least_itself(present)
+    return (ttft - _NO_BIN) << 50 | (tpot - _NO_BIN) << 38 | load
 
 
 class _Sample:
@@ -123,9 +151,9 @@ def _at_least_itself(load: Floats) -> Ints:
     return np.clip(np.rint(load), 1, (1 << 19) - 1).astype(np.int64)
 
 
-def _distinct(ttft: Ints, tpot: Ints, concurrency: Ints, in_flight: Ints) -> LatencySample:
-    key = (ttft - _NO_BIN) << 50 | (tpot - _NO_BIN) << 38 | concurrency << 19 | in_flight
-    distinct, counts = np.unique(key, return_counts=True)
+def sample_of(keys: Ints) -> LatencySample:
+    """The distinct ones among the keys of requests."""
+    distinct, counts = np.unique(keys, return_counts=True)
     return LatencySample(
         ttft_seconds=_bin_ends((distinct >> 50) + _NO_BIN),
         tpot_seconds=_bin_ends((distinct >> 38 & 0xFFF) + _NO_BIN),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -47,6 +47,18 @@ class Origins(dict[tuple[str, str], int]):
     def deployments(self) -> list[str]:
         """Names of the deployments met, in the order of their numbers."""
         return list(self._deployments)
+
+    @property
+    def upstreams(self) -> list[str]:
+        """Names of the replicas met, in the order of their numbers."""
+        return list(self._upstreams)
+
+    def remember(self, deployments: Iterable[str], upstreams: Iterable[str]) -> tuple[Ints, Ints]:
+        """The numbers of names that an earlier reading met."""
+        return (
+            np.array([_index(self._deployments, name) for name in deployments], np.int64),
+            np.array([_index(self._upstreams, name) for name in upstreams], np.int64),
+        )
 
     def deployment_of(self, origin: Ints) -> Ints:
         """Number of the deployment of each origin, -1 for none."""

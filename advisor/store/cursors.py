@@ -1,0 +1,53 @@
+"""How far logs are read, as rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from advisor.domain.cursor import AnsweredSpans, Cursor, Cursors, FileStamp, Unsettled
+
+from .database import Database
+from .packing import pack, unpack
+
+
+def write_cursors(database: Database, cursors: Cursors) -> None:
+    """Replace all; within the caller's transaction."""
+    database.change("DELETE FROM cursor")
+    for place, cursor in enumerate(cursors.files):
+        database.change("INSERT INTO cursor (place, body) VALUES (?, ?)", place, _body(cursor))
+    database.change("DELETE FROM unsettled")
+    if cursors.unsettled is not None:
+        database.change("INSERT INTO unsettled (id, body) VALUES (1, ?)", _packed(cursors.unsettled))
+
+
+def read_cursors(database: Database) -> Cursors:
+    """What was written last. Raises ValueError, TypeError or KeyError for what was not."""
+    files = tuple(_cursor(*json.loads(row["body"])) for row in database.rows("SELECT body FROM cursor ORDER BY place"))
+    row = database.row("SELECT body FROM unsettled")
+    return Cursors(files, _unpacked(row["body"]) if row else None)
+
+
+def _body(cursor: Cursor) -> str:
+    stamp = [getattr(cursor.stamp, name) for name in FileStamp.__slots__]
+    return json.dumps([stamp, *(getattr(cursor, name) for name in Cursor.__slots__[1:])])
+
+
+def _cursor(stamp: list[int], offset: int, head: list[str], *rest: Any) -> Cursor:
+    return Cursor(FileStamp(*stamp), offset, tuple(head), *rest)
+
+
+def _packed(unsettled: Unsettled) -> bytes:
+    values = {
+        "deployments": unsettled.deployments,
+        "replicas": unsettled.replicas,
+        "settled_until": unsettled.settled_until,
+    }
+    return pack(values, {name: getattr(unsettled.spans, name) for name in AnsweredSpans.__slots__})
+
+
+def _unpacked(body: bytes) -> Unsettled:
+    packed = unpack(body)
+    spans = AnsweredSpans(**{**packed.arrays, "told": packed.arrays["told"].astype(bool)})
+    values = packed.values
+    return Unsettled(tuple(values["deployments"]), tuple(values["replicas"]), spans, values["settled_until"])

@@ -1,0 +1,211 @@
+"""README.md cannot rot: its commands, names and paths exist, its numbers follow, and its output is the real output.
+
+What stands between `<!-- begin WHAT -->` and `<!-- end -->` is generated, and `make snapshots` writes it anew. WHAT is
+`rules`, or `COMMAND: WORD WORD`: the sections of the command's output that begin with these words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from advisor import rule_pack
+from advisor.cli import cli
+from advisor.domain.advice import Status, Verdict
+from advisor.domain.catalogue import CATALOGUE
+from advisor.engines.vllm.flags import FLAGS
+from advisor.rulebook.schema import Rule
+from advisor.settings import Config
+from advisor.sources.evidence_parts import EvidenceFile
+from tests.conftest import absent
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+PROGRAMS = Path(sys.executable).parent
+SEARCH_PATH = f"{PROGRAMS}:{os.environ['PATH']}"
+
+GENERATED = re.compile(r"<!-- begin (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OTHER_PROGRAMS = {".", "jq"}
+FIELDS_OF_A_REQUEST = {"stream_options", "include_usage"}
+ADVISED: Mapping[Verdict, str] = {
+    "change_flag": "`{}`",
+    "add_replicas": "more replicas",
+    "remove_replicas": "fewer replicas",
+    "reshard": "other sharding",
+    "split_workload": "a pool of its own",
+    "run_sweep": "a load test",
+    "fix_instrumentation": "better instrumentation",
+    "investigate": "to look into it",
+}
+
+
+def fenced(language: str) -> list[str]:
+    return [body for kind, body in FENCED.findall(TEXT) if kind == language]
+
+
+def commands() -> Iterator[list[str]]:
+    """Every command of the README's shell blocks, in words."""
+    for line in "\n".join(fenced("sh")).replace("\\\n", " ").replace("|\n", "|").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        words: list[str] = []
+        for word in lexer:
+            if word in {"&&", "|"}:
+                yield words
+                words = []
+            else:
+                words.append(word)
+        if words:
+            yield words
+
+
+def command_line(words: list[str]) -> click.Context:
+    """Parse a command of the advisor without running it; click refuses what does not exist."""
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        name = words.pop(0)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"there is no command {name}"
+        command = found
+    return command.make_context(command.name, words)
+
+
+def output_of(command: str) -> str:
+    words = (
+        ["/bin/sh", "config/demo/run"] if command == "make demo" else [str(PROGRAMS / "advisor"), *command.split()[1:]]
+    )
+    if command == "make demo" and shutil.which("prometheus", path=SEARCH_PATH) is None:
+        absent("prometheus is not installed: run .ci/install-prometheus")
+    environment = {"PATH": SEARCH_PATH, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def excerpt(output: str, beginnings: list[str]) -> str:
+    """The sections (between empty lines) that begin with one of these words; `...` for those between them."""
+    parts: list[str] = []
+    for section in output.strip("\n").split("\n\n"):
+        if section.split()[0] in beginnings:
+            parts.append(section)
+        elif parts[-1:] != ["..."]:
+            parts.append("...")
+    missing = set(beginnings) - {part.split()[0] for part in parts}
+    assert not missing, f"no section of the output begins with {missing}"
+    return "```\n" + "\n\n".join(parts) + "\n```\n"
+
+
+def table_of_rules() -> str:
+    rows = ["| rule | severity | it says | it advises |", "| --- | --- | --- | --- |"]
+    rows += [f"| `{rule.id}` | {rule.severity} | {rule.title} | {advised(rule)} |" for rule in rule_pack.load()]
+    return "\n".join(rows) + "\n"
+
+
+def advised(rule: Rule) -> str:
+    return "nothing" if rule.advise is None else ADVISED[rule.advise.verdict].format(rule.advise.knob)
+
+
+def generated(what: str) -> str:
+    command, _, beginnings = what.rpartition(": ")
+    return table_of_rules() if what == "rules" else excerpt(output_of(command), beginnings.split())
+
+
+@pytest.mark.parametrize("what", [match["what"] for match in GENERATED.finditer(TEXT)])
+def test_what_is_generated_is_current(what: str, request: pytest.FixtureRequest) -> None:
+    body = generated(what)
+    text = README.read_text(encoding="utf-8")
+    (start, end) = next(match.span("body") for match in GENERATED.finditer(text) if match["what"] == what)
+    if request.config.getoption("update_snapshots"):
+        README.write_text(text[:start] + body + text[end:], encoding="utf-8")
+        return
+    assert text[start:end] == body, "README.md shows something else: run make snapshots and read the difference"
+
+
+def test_an_excerpt_marks_what_it_leaves_out() -> None:
+    assert excerpt("A 1\n\nB\nb\n\nC\n\n  D 2\n", ["A", "D"]) == "```\nA 1\n\n...\n\n  D 2\n```\n"
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_commands_exist(words: list[str]) -> None:
+    program, *arguments = words
+    if program == "advisor":
+        command_line(arguments)
+    elif program != "make":
+        assert program in OTHER_PROGRAMS
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    with pytest.raises(click.NoSuchOption):
+        command_line(["check", "--prometeus", "http://prometheus:9090"])
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z]+)", TEXT, re.MULTILINE))
+    assert {"demo", "test", "setup"} <= named <= targets
+
+
+def test_options_exist() -> None:
+    options = {
+        word
+        for command in ("check", "doctor")
+        for option in command_line([command]).command.params
+        for word in option.opts
+    }
+    flags = {"--" + flag.replace("_", "-") for flag in FLAGS}
+    assert set(re.findall(r"(?<![\w<-])--[a-z][a-z-]+", TEXT)) - options - flags == set()
+
+
+def test_paths_exist() -> None:
+    paths = set(re.findall(r"(?<![\w/-])(?:advisor|config|rules|tests)/[\w./-]+\.\w+", TEXT))
+    assert len(paths) >= 3
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def keys(document: Any) -> Iterator[str]:
+    """Every property that a JSON schema names."""
+    if isinstance(document, dict):
+        yield from document.get("properties", {})
+        yield from (key for value in document.values() for key in keys(value))
+
+
+def test_names_exist() -> None:
+    named = set(re.findall(r"`(?:[^`\n]*[^\w`\n])??([a-z][a-z0-9]*(?:_[a-z0-9]+)+)", TEXT))
+    settings = {*keys(Config.model_json_schema()), *keys(EvidenceFile.model_json_schema())}
+    known = {*CATALOGUE, *FLAGS, *settings, *get_args(Status), *FIELDS_OF_A_REQUEST}
+    assert {"max_num_seqs", "sample_budget", "total_tokens", "cannot_tell"} <= named
+    assert named - known == set()
+
+
+def test_the_numbers_of_the_worked_example_follow() -> None:
+    ran = CliRunner().invoke(
+        cli, ["check", "--evidence", str(ROOT / "config/examples/chat-70b.yaml"), "-o", "json"], catch_exceptions=False
+    )
+    facts = json.loads(ran.stdout)["deployments"][0]["facts"]
+    whole = ("recommended_max_model_len", "kv_pool_tokens_predicted", "memory_ceiling_guaranteed", "latency_ceiling")
+    numbers = {f"{facts[name]['value']:,.0f}" for name in (*whole, "prefill_tokens_per_step_left")}
+    numbers.add(f"{facts['max_model_len_cost_ratio']['value']:.2f}")
+    assert set(re.findall(r"\*\*([\d.,]+)\*\*", TEXT)) == numbers
+
+
+def test_the_rule_that_it_shows_passes_its_own_cases(tmp_path: Path) -> None:
+    for body in fenced("yaml"):
+        path = tmp_path / body.splitlines()[0].removeprefix("# ")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(body, encoding="utf-8")
+    files = rule_pack.read([tmp_path / "my-rules"])
+    assert [file.rule.id for file in files] == ["team/prefix-cache-cold"]
+    assert (rule_pack.lint(files), rule_pack.test(files)) == ((), ())

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.domain.evidence import EngineSeries, Evidence
+from advisor.domain.fact import Fact
+from advisor.domain.policy import Policy
+from advisor.estimates import capacity
+from advisor.estimates.step_time import StepTime
+from tests.unit.estimates.evidence import NOTHING, engine, flags, joint, log, sheet, windows
+
+# 24 seats decode at 10 + 0.275 x 24 = 16.6 ms; 1 prompt chunk and 211 tokens are 3.52 s: 6.82 requests a second
+LINE = StepTime(0.010, 0.275e-3, None, None, 0.9, 0.001, 100, 24.0)
+ONE = 24 / (212 * 0.0166)
+LENGTHS = joint((1160, 211, 5_000))
+
+
+def facts(evidence: Evidence, step: StepTime | str = LINE, **known: float | Fact) -> dict[str, Fact]:
+    return capacity.facts(evidence, Policy(), step, sheet(**known))
+
+
+def slots(*counts: int) -> dict[int, int]:
+    """Arrivals of successive 5-minute slots."""
+    return {300 * k: n for k, n in enumerate(counts) if n}
+
+
+def arriving(per_second: float, replicas: int | None = 2, n: int = 100) -> Evidence:
+    counted = log(LENGTHS, arrivals=slots(*[round(300 * per_second)] * (n + 2)))
+    return replace(NOTHING, log=counted, replicas=replicas)
+
+
+def finishing(*per_window: float, seconds: float = 60.0, start: float = 0.0, name: str = "0") -> EngineSeries:
+    return engine(counters=windows({"finished": per_window}, seconds=seconds, start=start), name=name)
+
+
+def rates(*engines: EngineSeries) -> list[float]:
+    return [float(rate) for rate in capacity.arrival_rates(replace(NOTHING, engines=engines), None)]
+
+
+def test_demand_is_the_p99_of_five_minutes() -> None:
+    # 100 whole slots of 300 requests but one of 900, between two that were seen in part
+    burst = slots(5, *[300] * 60, 900, *[300] * 39, 5)
+    out = facts(replace(NOTHING, log=log(LENGTHS, arrivals=burst)))
+    p99 = out["demand_requests_per_second_p99"]
+    assert (p99.value, p99.n) == pytest.approx((np.quantile([1.0] * 99 + [3.0], 0.99), 100))
+    assert out["demand_requests_per_second_mean"].value == pytest.approx(1.02)
+
+
+def test_a_slot_without_arrivals_is_a_slot_of_none() -> None:
+    out = facts(replace(NOTHING, log=log(LENGTHS, arrivals=slots(300, 300, 0, 0, 300, 300))))
+    assert out["demand_requests_per_second_mean"].value == pytest.approx(0.5)
+
+
+def test_two_slots_are_no_distribution() -> None:
+    out = facts(replace(NOTHING, log=log(LENGTHS, arrivals=slots(300, 300))))
+    assert out["demand_requests_per_second_p99"].is_unknown
+
+
+def test_finished_requests_stand_in_for_arrivals() -> None:
+    # 60 a minute on each of two engines
+    assert rates(finishing(*[60.0] * 20), finishing(*[60.0] * 20, name="1")) == pytest.approx([2.0] * 4)
+
+
+def test_a_long_window_is_no_burst() -> None:
+    # 3,600 in an hour are 1/s, in each of its twelve slots
+    assert rates(finishing(3_600.0, 7_200.0, seconds=3_600.0)) == pytest.approx([1.0] * 12 + [2.0] * 12)
+
+
+def test_slots_in_which_an_engine_was_not_read_are_not_counted() -> None:
+    hole = finishing(*[60.0] * 5, *[float("nan")] * 5, *[60.0] * 10)
+    assert rates(hole) == pytest.approx([1.0] * 3)
+    # one that restarted ten minutes later was part of the deployment before
+    late = finishing(*[60.0] * 10, start=600.0, name="1")
+    assert rates(finishing(*[60.0] * 20), late) == pytest.approx([2.0] * 2)
+
+
+def test_an_engine_that_does_not_count_hides_demand() -> None:
+    blind = engine(counters=windows({"steps": [1.0] * 20}), name="1")
+    assert rates(finishing(*[60.0] * 20), blind) == []
+
+
+def test_engines_that_left_and_lifetime_totals_tell_no_rate() -> None:
+    assert rates(finishing(*[60.0] * 20), engine(name="1")) == pytest.approx([1.0] * 4)
+    assert rates(replace(finishing(*[60.0] * 20), lifetime=True)) == []
+
+
+def test_a_log_that_covers_part_of_the_traffic_gives_way() -> None:
+    both = replace(arriving(1.0), engines=(finishing(*[240.0] * 40),))
+    assert capacity.arrival_rates(both, 0.25).max() == pytest.approx(4.0)
+    assert capacity.arrival_rates(both, 0.97).max() == pytest.approx(1.0)
+    assert capacity.arrival_rates(both, None).max() == pytest.approx(1.0)
+    assert capacity.arrival_rates(arriving(1.0), 0.25).max() == pytest.approx(1.0)
+
+
+def test_littles_law() -> None:
+    out = facts(arriving(10.0), next_max_num_seqs=24)
+    assert out["capacity_requests_per_second_per_replica"].value == pytest.approx(ONE)
+    # 10/s against 2 x 6.82/s used to 90 %: 81 %; 1.63 replicas
+    assert out["demand_over_capacity"].value == pytest.approx(10 / (2 * ONE * 0.9))
+    assert out["recommended_replicas"].value == 2
+    assert out["sequences_demanded"].value == pytest.approx(10 * 212 * 0.0166 / 2)
+
+
+def test_a_prompt_takes_as_many_steps_as_it_has_chunks() -> None:
+    # 1,160 tokens in chunks of 512: three
+    chunked = replace(arriving(1.0), flags=flags(max_num_batched_tokens=512))
+    value = facts(chunked, next_max_num_seqs=24)["capacity_requests_per_second_per_replica"].value
+    assert value == pytest.approx(24 / (214 * 0.0166))
+
+
+def test_data_parallel_engines_multiply_what_a_replica_serves() -> None:
+    four = replace(arriving(10.0), flags=flags(data_parallel_size=4))
+    out = facts(four, next_max_num_seqs=24)
+    assert out["capacity_requests_per_second_per_replica"].value == pytest.approx(4 * ONE)
+    assert out["recommended_replicas"].value == 1
+
+
+def test_seats_beyond_reach_are_not_counted_on() -> None:
+    out = facts(arriving(10.0), next_max_num_seqs=480)
+    # at 48, twice what was observed: 48 / (212 x 23.2 ms) = 9.76/s, and more with more seats
+    least = 48 / (212 * 0.0232)
+    one = out["capacity_requests_per_second_per_replica"]
+    assert (one.value, one.low, one.high) == pytest.approx((None, least, None))
+    pressure = out["demand_over_capacity"]
+    assert (pressure.value, pressure.low, pressure.high) == pytest.approx((None, 0.0, 10 / (2 * least * 0.9)))
+    replicas = out["recommended_replicas"]
+    assert (replicas.value, replicas.low, replicas.high) == (None, 1, 2)
+
+
+GAPS: Mapping[str, list[float]] = {"itl_sum": [80.0], "itl_count": [4_000.0], "steps": [500.0]}
+
+
+def test_without_a_step_time_only_the_observed_gap_counts() -> None:
+    # 8 decode at 20 ms: 8 / (211 x 0.02) = 1.90/s are sure; 64 seats would serve 15.2/s at the same gap
+    seen = replace(arriving(2.0), engines=(engine(counters=windows(GAPS)),))
+    one = facts(seen, "not fitted", next_max_num_seqs=64)["capacity_requests_per_second_per_replica"]
+    assert (one.value, one.low, one.high) == pytest.approx((None, 8 / 4.22, 64 / 4.22))
+    out = facts(seen, "not fitted", next_max_num_seqs=64)
+    assert out["recommended_replicas"].value is None
+    # at the batch that was observed it is a figure
+    assert facts(seen, "not fitted", next_max_num_seqs=8)["demand_over_capacity"].value == pytest.approx(
+        2 / (2 * 8 / 4.22 * 0.9)
+    )
+
+
+def test_unknown_replicas_are_not_one() -> None:
+    out = facts(arriving(10.0, replicas=None), next_max_num_seqs=24)
+    assert out["replicas"].is_unknown
+    assert out["demand_over_capacity"].is_unknown
+    assert out["sequences_demanded"].is_unknown
+    # how many it takes does not depend on how many there are: 10 / (6.82 x 0.9) = 1.63
+    assert out["recommended_replicas"].value == 2
+
+
+def test_objectives_that_hold_bound_the_capacity_from_below() -> None:
+    met = facts(arriving(10.0), next_max_num_seqs=24, slo_attainment=0.995, slo_target=0.99)
+    one = met["capacity_requests_per_second_per_replica"]
+    assert (one.value, one.low) == pytest.approx((None, 5.0))
+
+
+def test_the_token_budget_may_fill_fewer_seats() -> None:
+    out = facts(arriving(1.0), next_max_num_seqs=240, budget_ceiling=24)
+    assert out["capacity_requests_per_second_per_replica"].value == pytest.approx(ONE)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "step", "known"),
+    [
+        (arriving(1.0), LINE, {}),
+        (arriving(1.0), "not fitted", {"next_max_num_seqs": 24.0}),
+        (replace(NOTHING, replicas=2), LINE, {"next_max_num_seqs": 24.0}),
+        (replace(arriving(1.0), log=log(joint((5, 0, 9)))), "not fitted", {"next_max_num_seqs": 24.0}),
+    ],
+)
+def test_what_is_missing_leaves_the_capacity_unknown(
+    evidence: Evidence, step: StepTime | str, known: dict[str, float]
+) -> None:
+    out = facts(evidence, step, **known)
+    for name in ("capacity_requests_per_second_per_replica", "demand_over_capacity", "recommended_replicas"):
+        assert out[name].is_unknown
+
+
+def test_outputs_that_vary_by_more_than_their_mean_ask_for_more_room() -> None:
+    steady, wild = joint((10, 200, 50), (10, 300, 50)), joint((10, 10, 95), (10, 2_000, 5))
+    assert capacity.headroom_for(replace(NOTHING, joint=steady), Policy()) == 0.9
+    assert capacity.headroom_for(replace(NOTHING, joint=wild), Policy()) == 0.75
+    assert capacity.headroom_for(NOTHING, Policy()) == 0.9

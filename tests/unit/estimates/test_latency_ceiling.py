@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain.evidence import CounterWindows, Evidence, Slo, Sweep, SweepPoint
+from advisor.domain.fact import Fact
+from advisor.estimates.latency_ceiling import from_levels, from_sweep, latency_ceiling
+from advisor.estimates.step_time import StepTime
+from tests.unit.estimates.evidence import NOTHING, engine, flags, latencies, log, windows
+
+TARGET = 0.040
+PROMISED = replace(NOTHING, slo=Slo(tpot_seconds=TARGET))
+LINE = StepTime(0.010, 1e-3, None, None, 0.9, 0.001, 100, 40.0)
+
+
+def swept(*points: tuple[float, float]) -> Sweep:
+    return Sweep(tuple(SweepPoint(concurrency, tpot) for concurrency, tpot in points), "file")
+
+
+def shape(fact: Fact) -> tuple[float | str | None, float | None, float | None]:
+    return fact.value, fact.low, fact.high
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        # 62, 41, 26 and 19 tokens/s per user, 25 needed
+        (((8, 1 / 62), (24, 1 / 41), (40, 1 / 26), (48, 1 / 19)), (40, 40, 48)),
+        # in any order
+        (((48, 1 / 19), (8, 1 / 62), (40, 1 / 26)), (40, 40, 48)),
+        # a lucky level above a failing one does not count
+        (((8, 0.02), (16, 0.05), (32, 0.03)), (8, 8, 16)),
+        # never seen failing: at least
+        (((8, 0.02), (32, 0.03)), (None, 32, None)),
+        # exactly at the target passes
+        (((8, TARGET), (16, 0.05)), (8, 8, 16)),
+        (((8, 0.1 + 0.2 - 0.26), (16, 0.05)), (8, 8, 16)),
+        # the same level twice, once failing
+        (((8, 0.02), (16, 0.03), (16, 0.05)), (8, 8, 16)),
+        # the lowest fails: somewhere below it, if anywhere
+        (((8, 0.05), (16, 0.06)), (None, 0, 7)),
+        (((1, 0.05),), (None, 0, 0)),
+        # what is no number has not passed
+        (((8, 0.02), (16, float("nan"))), (8, 8, 16)),
+        (((8, 0.0), (16, 0.05)), (8, 8, 16)),
+    ],
+)
+def test_the_largest_level_below_the_first_failure(
+    points: tuple[tuple[float, float], ...], expected: tuple[float | None, ...]
+) -> None:
+    assert shape(from_sweep(swept(*points), TARGET)) == expected
+
+
+def test_a_sweep_says_what_it_compared() -> None:
+    source = from_sweep(swept((40, 1 / 26), (48, 1 / 19)), TARGET).source
+    assert source == "26 tokens/s per user at 40, 19 tokens/s per user at 48; 25 needed (means, not percentiles)"
+
+
+def test_without_an_objective_there_is_no_ceiling() -> None:
+    assert "--slo-tpot" in (latency_ceiling(replace(NOTHING, sweep=swept((8, 0.02))), LINE).unknown or "")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{}, {"sweep": Sweep((), "empty")}, {"log": log()}, {"engines": (engine(),)}],
+)
+def test_nothing_measured_is_unknown(parts: dict[str, Any]) -> None:
+    assert "was not measured" in (latency_ceiling(replace(PROMISED, **parts), LINE).unknown or "")
+
+
+def levels(*rows: tuple[int, float, float], share: float = 0.99) -> tuple[int | None, int | None]:
+    level, within, requests = (np.array([row[i] for row in rows]) for i in range(3))
+    return from_levels(level, within.astype(float), requests.astype(float), share)
+
+
+def test_a_failing_level_ends_the_range() -> None:
+    assert levels((8, 1_000, 1_000), (16, 995, 1_000), (24, 800, 1_000), (32, 700, 1_000)) == (16, 24)
+
+
+def test_an_unlucky_level_between_lucky_ones_is_averaged() -> None:
+    # 97 of 100 alone would be a 2 % accident; with the 1,000 above it, 1,097 of 1,100 hold
+    assert levels((8, 100, 100), (16, 97, 100), (24, 1_000, 1_000)) == (24, None)
+
+
+def test_a_few_misses_are_an_accident() -> None:
+    # 2 of 100 where 1 is allowed
+    assert levels((8, 98, 100)) == (8, None)
+    # 5 of 100: 0.3 %
+    assert levels((8, 95, 100)) == (None, 8)
+
+
+def test_all_means_all() -> None:
+    assert levels((8, 100, 100), (16, 99, 100), share=1.0) == (8, 16)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=12),
+    st.sampled_from([0.5, 0.9, 0.99]),
+)
+def test_the_first_failure_follows_the_last_success(rows: list[tuple[int, int]], share: float) -> None:
+    table = [(4 * k, float(ok), float(ok + missed + 1)) for k, (ok, missed) in enumerate(rows, 1)]
+    best, worst = levels(*table, share=share)
+    every = [row[0] for row in table]
+    assert (worst is None) == (best == every[-1])
+    assert best is None or worst is None or every.index(worst) == every.index(best) + 1
+
+
+def in_service(*rows: tuple[float, int, int], dp: int = 1) -> Evidence:
+    """Rows of TPOT, concurrency and number of requests."""
+    sample = latencies(*((0.1, tpot, level, n) for tpot, level, n in rows))
+    return replace(PROMISED, log=log(latency=sample), flags=flags(data_parallel_size=dp))
+
+
+def test_a_log_tells_the_ceiling() -> None:
+    seen = in_service((0.02, 8, 500), (0.03, 16, 500), (0.05, 24, 500))
+    assert shape(latency_ceiling(seen, "not fitted")) == (16, 16, 24)
+
+
+def test_behind_one_address_engines_share_the_load() -> None:
+    seen = in_service((0.02, 8, 500), (0.03, 16, 500), (0.05, 24, 500), dp=4)
+    assert shape(latency_ceiling(seen, "not fitted")) == (4, 4, 6)
+
+
+def test_one_request_far_above_the_others_speaks_for_nobody() -> None:
+    assert shape(latency_ceiling(in_service((0.02, 10, 5_000), (0.02, 200, 1)), "")) == (None, 10, None)
+    assert shape(latency_ceiling(in_service((0.02, 10, 49), (0.02, 40, 1)), "")) == (None, 10, None)
+
+
+def test_a_few_failures_far_above_are_a_failure_there_and_not_below() -> None:
+    assert shape(latency_ceiling(in_service((0.02, 10, 500), (0.09, 200, 10)), "")) == (10, 10, 200)
+
+
+def test_failing_everywhere_is_not_a_matter_of_concurrency() -> None:
+    failing = latency_ceiling(in_service((0.09, 8, 500), (0.09, 16, 500)), "")
+    assert "not a matter of concurrency" in (failing.unknown or "")
+
+
+def test_requests_that_never_decoded_tell_nothing() -> None:
+    assert latency_ceiling(in_service((float("nan"), 8, 500)), "").is_unknown
+
+
+def test_seats_are_counted_up_to_the_cap() -> None:
+    # 16 decode while 40 are in flight: under a cap of 24 the other 8 seats are taken by prompts
+    sample = replace(latencies((0.1, 0.02, 16, 500)), in_flight=np.array([40]))
+    seen = replace(PROMISED, log=log(latency=sample), flags=flags(max_num_seqs=24))
+    assert latency_ceiling(seen, "").low == 24
+    assert latency_ceiling(replace(seen, flags={}), "").low == 16
+
+
+def bucketed(*rows: tuple[float, float, float], edge: float = TARGET) -> Evidence:
+    """Rows of decode batch, requests within the edge, and beyond it; a window each."""
+    counted = windows({"itl_count": [1_000 * row[0] for row in rows], "steps": [1_000.0] * len(rows)})
+    tpot = np.array([[row[1], row[2], 0.0] for row in rows])
+    read = CounterWindows(counted.start, counted.end, counted.deltas, np.array([edge, 1.0]), tpot)
+    return replace(PROMISED, engines=(engine(counters=read),))
+
+
+def test_windows_give_bounds_only() -> None:
+    seen = bucketed((8, 100, 0), (16, 100, 0), (24, 50, 50))
+    # holds up to 16; the mean gap of 10 + 1 x D ms reaches 40 ms at 30
+    assert shape(latency_ceiling(seen, LINE)) == (None, 16, 30)
+    assert shape(latency_ceiling(seen, "not fitted")) == (None, 16, None)
+
+
+def test_windows_that_never_failed_bound_it_from_below() -> None:
+    assert shape(latency_ceiling(bucketed((8, 100, 0), (16, 100, 0)), LINE)) == (None, 16, None)
+
+
+def test_no_bucket_at_the_target_counts_only_what_is_surely_within() -> None:
+    # the edge of 50 ms is above the target: nobody is known to be within it
+    assert shape(latency_ceiling(bucketed((8, 100, 0), edge=0.050), LINE)) == (None, 0, 30)
+
+
+def test_a_step_slower_than_the_target_leaves_one_sequence() -> None:
+    slow = replace(LINE, base=0.100)
+    assert shape(latency_ceiling(bucketed((8, 0, 100)), slow)) == (None, 0, 1)
+
+
+def test_few_requests_in_windows_tell_nothing() -> None:
+    assert latency_ceiling(bucketed((8, 20, 0), (16, 20, 0)), LINE).is_unknown

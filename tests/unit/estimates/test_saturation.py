@@ -1,0 +1,67 @@
+"""Capacity by measurement: what was served while requests waited all the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Window
+from advisor.domain.policy import Policy
+from advisor.estimates import saturation
+from tests.unit.estimates.evidence import sheet
+
+SLOT = 300.0
+POLICY = Policy()
+
+
+def _engine(waiting: list[float], finished_per_slot: list[float]) -> EngineSeries:
+    """One engine: one `waiting` value a slot, scraped every 30 s, and so many finished requests in each slot."""
+    slots = len(waiting)
+    times = np.arange(slots * 10) * 30.0 + 15.0
+    queue = np.repeat(np.array(waiting), 10)
+    starts = np.arange(slots) * SLOT
+    windows = CounterWindows(starts, starts + SLOT, {"finished": np.array(finished_per_slot)})
+    return EngineSeries("a:1", "0", 0.0, Samples(times, np.full(times.size, 8.0), queue, None), windows, {}, {})
+
+
+def _evidence(*engines: EngineSeries) -> Evidence:
+    return Evidence("x", Window(0.0, 3600.0), engines=engines, replicas=len(engines))
+
+
+def test_the_saturated_rate_is_what_finished_while_something_always_waited() -> None:
+    # Slots 2 to 5 always had a queue: (57 + 57 + 60 + 54) / 4 = 57 a slot = 0.19/s; demand 0.25 / (0.19 x 0.9) = 146 %.
+    evidence = _evidence(_engine([0, 5, 9, 7, 4], [100, 57, 57, 60, 54]))
+    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.25, recommended_replicas=1))
+    assert facts["saturated_requests_per_second"].number == pytest.approx(0.19)
+    assert facts["demand_over_saturated_rate"].number == pytest.approx(0.25 / (0.19 * 0.9))
+    assert facts["recommended_replicas"].number == 2
+
+
+def test_two_replicas_serve_twice_the_rate_of_one() -> None:
+    one = _engine([1, 1, 1], [30, 30, 30])
+    facts = saturation.facts(_evidence(one, replace(one, instance="b:1")), POLICY, sheet())
+    assert facts["saturated_requests_per_second"].number == pytest.approx(0.2)
+
+
+def test_a_queue_that_drains_in_every_slot_says_nothing() -> None:
+    engine = _engine([1, 1, 1], [30, 30, 30])
+    waiting = engine.samples.waiting.copy()
+    waiting[::10] = 0
+    drained = replace(engine, samples=replace(engine.samples, waiting=waiting))
+    facts = saturation.facts(_evidence(drained), POLICY, sheet(demand_requests_per_second_p99=9.0))
+    assert facts["demand_over_saturated_rate"].is_unknown
+    assert facts["saturated_requests_per_second"].unknown == saturation.NEVER
+
+
+def test_the_model_keeps_its_word_where_it_asks_for_more_replicas() -> None:
+    evidence = _evidence(_engine([1, 1, 1], [300, 300, 300]))
+    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5, recommended_replicas=3))
+    assert "recommended_replicas" not in facts
+
+
+def test_an_engine_that_finished_nothing_while_requests_waited_has_no_rate_to_compare_with() -> None:
+    evidence = _evidence(_engine([1, 1, 1], [0, 0, 0]))
+    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5))
+    assert facts["demand_over_saturated_rate"].is_unknown

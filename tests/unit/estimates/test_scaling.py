@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.domain.evidence import Evidence, GpuInfo, ModelInfo
+from advisor.estimates import scaling
+from tests.unit.estimates.evidence import NOTHING, bounded, flags, sheet
+
+LARGE = replace(
+    NOTHING,
+    flags=flags(tensor_parallel_size=4, gpu_memory_utilization=0.92),
+    model=ModelInfo(weights_bytes=70e9),
+    gpu=GpuInfo(memory_bytes=80e9, headroom_bytes=8e9),
+)
+
+
+def test_each_option_has_the_pool_that_it_would_have() -> None:
+    known = sheet(replicas=2, recommended_replicas=5, kv_pool_tokens=587_158, kv_bytes_per_token=327_680)
+    more, shard = scaling.options(LARGE, known)
+    assert (more["replicas"], more["tensor_parallel_size"]) == (5, 4)
+    assert (more["kv_pool_tokens"], more["kv_pool_tokens_all_replicas"]) == (587_158, 5 * 587_158)
+    # 8 x (73.6 - 8.75 - 8) = 454.8 GB / 327,680
+    assert (shard["replicas"], shard["tensor_parallel_size"]) == (2, 8)
+    assert shard["kv_pool_tokens"] == 1_387_939
+    assert shard["kv_pool_tokens_all_replicas"] == 2 * 1_387_939
+
+
+def test_at_least_one_replica_more_than_today() -> None:
+    more, shard = scaling.options(NOTHING, sheet())
+    assert (more["replicas"], more["kv_pool_tokens"], more["kv_pool_tokens_all_replicas"]) == (2, None, None)
+    assert "needs the model's weights" in str(shard["unknown"])
+    assert scaling.options(NOTHING, sheet(replicas=3, recommended_replicas=bounded(1, 9)))[0]["replicas"] == 4
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        replace(LARGE, model=ModelInfo()),
+        replace(LARGE, gpu=GpuInfo()),
+        replace(LARGE, flags=flags(tensor_parallel_size=4)),
+        replace(LARGE, model=ModelInfo(weights_bytes=700e9)),
+    ],
+)
+def test_a_pool_that_cannot_be_told_is_none(evidence: Evidence) -> None:
+    shard = scaling.options(evidence, sheet(kv_bytes_per_token=327_680))[1]
+    assert (shard["kv_pool_tokens"], shard["kv_pool_tokens_all_replicas"]) == (None, None)

@@ -1,0 +1,108 @@
+"""What held, what did not and by how much, and what could not be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.domain.advice import EvidenceLine
+from advisor.domain.evidence import Slo
+from advisor.rulebook.judge import closest, evidence_lines, judge, needs
+from tests.unit.rulebook.samples import evidence, fact, rule, sheet
+
+PINNED = ("time_at_sequence_cap >= 5 %", "kv_usage_p95 < 60 %")
+
+
+def test_rules_are_sorted_by_what_came_of_them() -> None:
+    rules = [
+        rule(*PINNED, id="a/fires"),
+        rule("kv_usage_p95 >= 90 %", id="a/does-not"),
+        rule("preempted_share >= 0.5 %", id="a/open"),
+        rule("kv_usage_p95 < 60 %", id="a/of-batch", workload="batch"),
+    ]
+    verdicts = judge(rules, evidence(), sheet(time_at_sequence_cap=0.2, kv_usage_p95=0.04))
+    assert [r.id for r in verdicts.fired] == ["a/fires"]
+    assert [n.rule for n in verdicts.not_fired] == ["a/does-not"]
+    assert [(r.id, u.needs[0].fact) for r, u in verdicts.undetermined] == [("a/open", "preempted_share")]
+
+
+@pytest.mark.parametrize(
+    ("objective", "slo", "applies"),
+    [
+        ("tpot", Slo(tpot_seconds=0.04), True),
+        ("tpot", Slo(ttft_seconds=2.0), False),
+        ("itl", Slo(itl_seconds=0.2), True),
+        ("any", Slo(ttft_seconds=2.0), True),
+        ("any", Slo(itl_seconds=0.2), False),
+        ("any", Slo(), False),
+    ],
+)
+def test_a_rule_for_an_objective_applies_where_it_is_given(objective: str, slo: Slo, *, applies: bool) -> None:
+    verdicts = judge([rule("running_p95 >= 1", objective=objective)], evidence(slo=slo), sheet(running_p95=8))
+    assert bool(verdicts.fired) is applies
+
+
+def test_the_closest_is_the_failed_condition_nearest_to_its_threshold() -> None:
+    one = rule("kv_usage_p95 < 60 %", "running_p95 >= 10")
+    # 0.9 against 0.6 is half the threshold away, 8 against 10 a fifth.
+    found = closest(one, sheet(kv_usage_p95=0.9, running_p95=8))
+    assert (found.condition, found.value) == ("running_p95 >= 10", 8)
+    assert found.distance == pytest.approx(0.2)
+
+
+def test_the_closest_says_not_under_a_negation() -> None:
+    found = closest(rule({"not": "kv_usage_p95 < 60 %"}), sheet(kv_usage_p95=0.3))
+    assert found.condition == "not kv_usage_p95 < 60 %"
+    assert found.distance == pytest.approx(0.5)
+
+
+def test_a_double_negation_is_none() -> None:
+    found = closest(rule({"not": {"not": "kv_usage_p95 < 60 %"}}), sheet(kv_usage_p95=0.9))
+    assert found.condition == "kv_usage_p95 < 60 %"
+
+
+def test_a_condition_that_nobody_could_decide_is_not_what_failed() -> None:
+    one = rule("running_p95 < 10", "slo_target is unknown")
+    found = closest(one, sheet(slo_target=0.99))
+    assert (found.condition, found.value) == ("slo_target is unknown", 0.99)
+
+
+def test_what_is_decided_blocks_a_rule_that_wants_it_open() -> None:
+    one = rule({"undecided": "slo_attainment < slo_target"})
+    found = closest(one, sheet(slo_attainment=(0.80, 0.93), slo_target=0.99))
+    assert found.condition == "slo_attainment < slo_target"
+
+
+def test_needs_name_only_what_leaves_the_rule_open() -> None:
+    one = rule({"any": ["running_p95 < 10", "budget_ceiling < 5"]}, "preempted_share < 0.5 %", "kv_usage_p95 < 60 %")
+    found = needs(one.condition, sheet(running_p95=8, kv_usage_p95=(0.5, 0.7)))
+    assert [need.fact for need in found] == ["preempted_share", "kv_usage_p95"]
+    assert found[1].reason == "only known to lie between 0.5 and 0.7 (test): not enough to decide"
+
+
+def test_evidence_shows_what_made_the_rule_hold() -> None:
+    one = rule("kv_usage_p95 < 60 %", {"any": ["running_p95 > 100", "running_p95 < 10"]}, {"not": "waiting_p95 < 1"})
+    lines = evidence_lines(one.condition, sheet(kv_usage_p95=0.04, running_p95=8, waiting_p95=30))
+    assert lines == (
+        EvidenceLine("kv_usage_p95", 0.04, "ratio", "kv_usage_p95 < 60 %"),
+        EvidenceLine("running_p95", 8, "requests", "running_p95 < 10"),
+        EvidenceLine("waiting_p95", 30, "requests", "not waiting_p95 < 1"),
+    )
+
+
+def test_a_condition_that_holds_under_not_is_no_evidence() -> None:
+    one = rule({"not": ["kv_usage_p95 < 60 %"]}, "running_p95 >= 1")
+    lines = evidence_lines(one.condition, sheet(kv_usage_p95=0.04, running_p95=8))
+    assert [line.condition for line in lines] == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("kv_usage_p95 < 60 %", 0.01),  # at most 1 % decides it, not the 0 % at the other end
+        ("kv_usage_p95 >= 0 %", 0.0),
+        ({"not": "kv_usage_p95 >= 60 %"}, 0.01),
+    ],
+)
+def test_of_bounds_the_one_that_decides_is_shown(condition: str | dict[str, str], shown: float) -> None:
+    (line,) = evidence_lines(rule(condition).condition, sheet(kv_usage_p95=fact((0.0, 0.01))))
+    assert line.value == shown
