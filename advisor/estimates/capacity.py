@@ -106,12 +106,12 @@ def _finished_rates(engines: list[EngineSeries]) -> Floats:
     for engine, finished in zip(engines, counted, strict=True):
         good = np.isfinite(finished)
         start, end = engine.windows.start[good], engine.windows.end[good]
-        total += _per_slot(grid, start, end, finished[good])
-        read &= _per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
+        total += per_slot(grid, start, end, finished[good])
+        read &= per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
     return total[read] / SLOT
 
 
-def _per_slot(grid: Floats, start: Floats, end: Floats, amount: Floats) -> Floats:
+def per_slot(grid: Floats, start: Floats, end: Floats, amount: Floats) -> Floats:
     """Amounts of successive windows, each spread evenly over its time, summed between the borders of the grid."""
     if start.size == 0:
         return np.zeros(grid.size - 1)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.domain.evidence import EngineSeries, Evidence
+from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.policy import Policy
 
-from .capacity import SLOT, headroom_for
+from .capacity import FULLY_READ, SLOT, headroom_for, per_slot
 
 LEAST_SLOTS = 3
 LEAST_SCRAPES = 5
@@ -25,10 +25,11 @@ NEVER = "requests never waited through three whole 5-minute slots"
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The saturated rate, demand against it, and the replicas advised where that asks for more than the model."""
-    rates = [rate for engine in evidence.engines for rate in _saturated_rates(engine)]
+    running = [e for e in evidence.engines if not e.lifetime and e.windows.end.size]
+    rates = [rate for engine in running for rate in _saturated_rates(engine)]
     if len(rates) < LEAST_SLOTS:
         return {name: unknown(NEVER) for name in ("saturated_requests_per_second", "demand_over_saturated_rate")}
-    rate = float(np.mean(rates)) * len(evidence.engines)
+    rate = float(np.mean(rates)) * len(running)
     served = measured(rate, n=len(rates), source="finished in 5-minute slots in which requests waited at every scrape")
     demand, replicas = known["demand_requests_per_second_p99"].number, evidence.replicas
     if demand is None or rate <= 0:
@@ -41,7 +42,7 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
         "demand_over_saturated_rate": computed(pressure, n=len(rates), source=story),
     }
     wanted = math.ceil((replicas or 1) * pressure - 1e-9)
-    if replicas is not None and wanted > (known["recommended_replicas"].number or 0):
+    if replicas is not None and wanted > (known["recommended_replicas"].ceiling or 0):
         out["recommended_replicas"] = computed(wanted, source=f"{replicas} x {pressure:.2f}, rounded up: {story}")
     return out
 
@@ -49,13 +50,15 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
 def _saturated_rates(engine: EngineSeries) -> list[float]:
     """Requests per second that one engine finished in each 5-minute slot with something waiting at every scrape."""
     samples, finished = engine.samples, engine.windows.deltas.get("finished")
-    if engine.lifetime or finished is None or samples.time.size == 0:
+    if finished is None or samples.time.size == 0:
         return []
     slots, place = np.unique(samples.time // SLOT, return_inverse=True)
     scrapes = np.bincount(place)
     waited = np.bincount(place, samples.waiting > 0)
-    full = set(slots[(scrapes >= LEAST_SCRAPES) & (waited == scrapes)].tolist())
-    good = np.isfinite(finished)
-    ends, counts = engine.windows.end[good], finished[good]
-    of_slot = (ends - 1e-6) // SLOT
-    return [float(counts[of_slot == slot].sum()) / SLOT for slot in sorted(full)]
+    good = np.isfinite(finished) & (engine.windows.end - engine.windows.start <= SLOT)
+    start, end = engine.windows.start[good], engine.windows.end[good]
+    grid = as_floats(np.arange(slots[0], slots[-1] + 2) * SLOT)
+    served = per_slot(grid, start, end, finished[good])
+    read = per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
+    full = slots[(scrapes >= LEAST_SCRAPES) & (waited == scrapes)].astype(np.int64) - int(slots[0])
+    return [float(served[slot]) / SLOT for slot in full if read[slot]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Window
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Window, as_floats
 from advisor.domain.policy import Policy
 from advisor.estimates import saturation
 from tests.unit.estimates.evidence import sheet
@@ -19,10 +19,10 @@ POLICY = Policy()
 def _engine(waiting: list[float], finished_per_slot: list[float]) -> EngineSeries:
     """One engine: one `waiting` value a slot, scraped every 30 s, and so many finished requests in each slot."""
     slots = len(waiting)
-    times = np.arange(slots * 10) * 30.0 + 15.0
-    queue = np.repeat(np.array(waiting), 10)
-    starts = np.arange(slots) * SLOT
-    windows = CounterWindows(starts, starts + SLOT, {"finished": np.array(finished_per_slot)})
+    times = as_floats(np.arange(slots * 10) * 30.0 + 15.0)
+    queue = np.repeat(as_floats(waiting), 10)
+    starts = as_floats(np.arange(slots) * SLOT)
+    windows = CounterWindows(starts, as_floats(starts + SLOT), {"finished": as_floats(finished_per_slot)})
     return EngineSeries("a:1", "0", 0.0, Samples(times, np.full(times.size, 8.0), queue, None), windows, {}, {})
 
 
