@@ -157,9 +157,12 @@ def _booted(outer: subprocess.Popen[bytes], console: Path) -> Machine:
 
 
 def _remove(group: Path) -> None:
-    for path in sorted(group.rglob("*"), key=lambda path: len(path.parts), reverse=True):
-        if path.is_dir():
+    """Once its processes, which died with PID 1, are really gone."""
+    deadline = time.monotonic() + 10
+    while group.exists() and time.monotonic() < deadline:
+        for path in sorted((p for p in group.rglob("*") if p.is_dir()), reverse=True):
             with contextlib.suppress(OSError):
                 path.rmdir()
-    with contextlib.suppress(OSError):
-        group.rmdir()
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        time.sleep(0.05)

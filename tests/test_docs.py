@@ -1,7 +1,8 @@
 """README.md cannot rot: its commands, names and paths exist, its numbers follow, and its output is the real output.
 
 What stands between `<!-- begin WHAT -->` and `<!-- end -->` is generated, and `make snapshots` writes it anew. WHAT is
-`rules`, or `COMMAND: WORD WORD`: the sections of the command's output that begin with these words.
+`rules`, or `COMMAND: WORD WORD`: the sections of the command's output that begin with these words. `make demo` plays the
+recorded day, and `advisor report` is asked at the end of it by a service that was there.
 """
 
 from __future__ import annotations
@@ -13,23 +14,30 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 import pytest
+import time_machine
 from click.testing import CliRunner
 
 from advisor import rule_pack
 from advisor.cli import cli
-from advisor.domain.advice import Status, Verdict
+from advisor.domain.advice import AdviceState, Status, Verdict
 from advisor.domain.catalogue import CATALOGUE
 from advisor.engines.vllm.flags import FLAGS
 from advisor.rulebook.schema import Rule
-from advisor.settings import Config
+from advisor.service.steps import evaluate
+from advisor.settings import Config, read_settings
 from advisor.sources.evidence_parts import EvidenceFile
+from advisor.sources.yaml_file import load_yaml
 from tests.conftest import absent
+from tests.integration import test_systemd
+from tests.prometheus_server import PrometheusMissingError, serve
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -40,7 +48,12 @@ SEARCH_PATH = f"{PROGRAMS}:{os.environ['PATH']}"
 GENERATED = re.compile(r"<!-- begin (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 OTHER_PROGRAMS = {".", "jq"}
+INSTALLING = {"apt-get", "python3", "/opt/serving-advisor/bin/pip", "ln", "install", "mkdir", "printf", "usermod"}
+SYSTEMD = {"systemctl", "systemd-sysusers", "systemd-tmpfiles"}
+OPTIONS_OF_SYSTEMD = {"--now", "--create"}
 FIELDS_OF_A_REQUEST = {"stream_options", "include_usage"}
+DEMO = ROOT / "config/demo"
+END_OF_THE_DEMO = datetime(2026, 11, 27, tzinfo=UTC)
 ADVISED: Mapping[Verdict, str] = {
     "change_flag": "`{}`",
     "add_replicas": "more replicas",
@@ -84,7 +97,40 @@ def command_line(words: list[str]) -> click.Context:
     return command.make_context(command.name, words)
 
 
+def every_command(command: click.Command = cli) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            yield from every_command(found)
+
+
+def weekly_report() -> str:
+    """What `advisor report` prints once a service has judged the day of the demo from its sources."""
+    with tempfile.TemporaryDirectory() as folder, serve(DEMO / "metrics.om.gz") as url:
+        config = Path(folder, "advisor.yaml")
+        sources = {
+            "prometheus": {"url": url},
+            "logs": {"paths": [str(DEMO / "requests.jsonl.gz")]},
+            "startup_logs": [str(DEMO / "startup.log")],
+            "since": "1d",
+            "slo": {"tpot": "40ms", "ttft": "2s"},
+            "store": {"path": f"{folder}/advisor.db"},
+            "slack": {"channel": "C0EXAMPLE", "token_file": "token", "collecting_days": 0},
+        }
+        config.write_text(json.dumps(sources), encoding="utf-8")
+        assert evaluate.run(read_settings(config), END_OF_THE_DEMO.timestamp(), None).problems == []
+        with time_machine.travel(END_OF_THE_DEMO, tick=False):
+            return CliRunner().invoke(cli, ["report", "-c", str(config)], catch_exceptions=False).stdout
+
+
 def output_of(command: str) -> str:
+    if command == "advisor report":
+        try:
+            return weekly_report()
+        except PrometheusMissingError as error:
+            absent(str(error))
     words = (
         ["/bin/sh", "config/demo/run"] if command == "make demo" else [str(PROGRAMS / "advisor"), *command.split()[1:]]
     )
@@ -140,11 +186,13 @@ def test_an_excerpt_marks_what_it_leaves_out() -> None:
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_commands_exist(words: list[str]) -> None:
+    if words[0] == "runuser":
+        words = words[words.index("--") + 1 :]
     program, *arguments = words
     if program == "advisor":
         command_line(arguments)
     elif program != "make":
-        assert program in OTHER_PROGRAMS
+        assert program in OTHER_PROGRAMS | INSTALLING | SYSTEMD
 
 
 def test_a_command_that_does_not_exist_is_noticed() -> None:
@@ -159,18 +207,14 @@ def test_make_targets_exist() -> None:
 
 
 def test_options_exist() -> None:
-    options = {
-        word
-        for command in ("check", "doctor")
-        for option in command_line([command]).command.params
-        for word in option.opts
-    }
+    options = {word for command in every_command() for option in command.params for word in option.opts}
     flags = {"--" + flag.replace("_", "-") for flag in FLAGS}
-    assert set(re.findall(r"(?<![\w<-])--[a-z][a-z-]+", TEXT)) - options - flags == set()
+    assert {"--slo-tpot", "--until"} <= options
+    assert set(re.findall(r"(?<![\w<-])--[a-z][a-z-]+", TEXT)) - options - flags == OPTIONS_OF_SYSTEMD
 
 
 def test_paths_exist() -> None:
-    paths = set(re.findall(r"(?<![\w/-])(?:advisor|config|rules|tests)/[\w./-]+\.\w+", TEXT))
+    paths = set(re.findall(r"(?<![\w/-])(?:advisor|config|rules|systemd|tests)/[\w./-]+\.\w+", TEXT))
     assert len(paths) >= 3
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
@@ -201,11 +245,43 @@ def test_the_numbers_of_the_worked_example_follow() -> None:
     assert set(re.findall(r"\*\*([\d.,]+)\*\*", TEXT)) == numbers
 
 
-def test_the_rule_that_it_shows_passes_its_own_cases(tmp_path: Path) -> None:
-    for body in fenced("yaml"):
-        path = tmp_path / body.splitlines()[0].removeprefix("# ")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(body, encoding="utf-8")
-    files = rule_pack.read([tmp_path / "my-rules"])
-    assert [file.rule.id for file in files] == ["team/prefix-cache-cold"]
-    assert (rule_pack.lint(files), rule_pack.test(files)) == ((), ())
+def test_it_installs_what_the_tests_boot() -> None:
+    """systemd's own tests put the same files in the same places, and start the program that pip puts there."""
+    copied = {words[-1]: words[-2] for words in commands() if words[0] == "install"}
+    for target in test_systemd.FILES:
+        if target.endswith((".conf", ".service")) and "/faster." not in target:
+            assert (ROOT / copied[target]).read_text(encoding="utf-8") == test_systemd.FILES[target]
+    unit = test_systemd.UNIT.read_text(encoding="utf-8")
+    assert "ExecStart=/opt/serving-advisor/bin/advisor run -c /etc/advisor/advisor.yaml\n" in unit
+    assert "/etc/advisor/advisor.yaml" in copied
+    assert "#LoadCredential=slack-token:/etc/advisor/slack.token\n" in unit
+    assert "LoadCredential=slack-token:/etc/advisor/slack.token\\n" in TEXT
+
+
+def test_the_configuration_that_it_shows_is_read(tmp_path: Path) -> None:
+    (body,) = [body for body in fenced("yaml") if body.startswith("# /etc/advisor/advisor.yaml\n")]
+    (tmp_path / "advisor.yaml").write_text(body, encoding="utf-8")
+    settings = read_settings(tmp_path / "advisor.yaml")
+    assert settings.slack is not None
+    assert str(settings.slack.token_file) == "/run/credentials/serving-advisor.service/slack-token"
+    assert settings.schedule.timezone == "Europe/Berlin"
+
+
+def test_prometheus_scrapes_the_job_that_the_alerts_watch(tmp_path: Path) -> None:
+    (body,) = [body for body in fenced("yaml") if body.startswith("# prometheus.yml\n")]
+    (tmp_path / "prometheus.yml").write_text(body, encoding="utf-8")
+    scraped = load_yaml(tmp_path / "prometheus.yml").data
+    (job,) = scraped["scrape_configs"]
+    (rules,) = scraped["rule_files"]
+    assert f'up{{job="{job["job_name"]}"}}' in (ROOT / rules).read_text(encoding="utf-8")
+    assert job["static_configs"] == [{"targets": [read_settings(None).web.listen]}]
+
+
+def test_every_state_of_advice_is_explained_once() -> None:
+    assert re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]* \|$", TEXT, re.MULTILINE) == list(get_args(AdviceState))
+
+
+def test_what_it_says_of_keeping_is_the_default() -> None:
+    store = read_settings(None).store
+    assert f"`{store.path}`" in TEXT
+    assert f"deleted after {store.retention_days} days" in " ".join(TEXT.split())

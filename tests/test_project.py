@@ -80,7 +80,7 @@ def test_the_wheel_carries_rules_and_configuration(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     # The demo plays a recording with tools of the checkout, so it stays there.
-    folders = ("rules", "config/examples")
+    folders = ("rules", "config/examples", "systemd")
     shipped = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
     shipped.add(ROOT / "config" / "advisor.schema.json")
     assert packed >= {f"advisor/_data/{path.relative_to(ROOT).as_posix()}" for path in shipped}

@@ -19,6 +19,6 @@ import click
 )
 def command(config_file: Path) -> None:
     """Gather, judge and report on a schedule until told to stop. Nothing is changed anywhere but in the store."""
-    from advisor.daemon import Daemon
+    from advisor.service.daemon import Daemon
 
     Daemon(config_file).run()

@@ -26,7 +26,7 @@ _CONFIG = click.option(
     "-c", "--config", "config", type=FILE, metavar="FILE", help="Configuration file of the daemon; names its store."
 )
 _STORE = click.option("--store", type=FILE, metavar="PATH", help=f"The daemon's store.  [default: {DEFAULT_STORE}]")
-_SERVER = click.option("--server", metavar="URL", help="Ask this daemon instead, such as http://127.0.0.1:9464.")
+_SERVER = click.option("--server", metavar="URL", help="Ask this daemon instead, such as http://127.0.0.1:9109.")
 
 
 def store_options(command: Command) -> Command:
@@ -64,7 +64,9 @@ def latest_document(server: str | None, store: Path | None, config: Path | None)
     with opened(store, config) as memory:
         latest = memory.latest_report()
     if latest is None:
-        raise SourceError("nothing was evaluated yet: the daemon does so when it starts (journalctl -u advisor)")
+        raise SourceError(
+            "nothing was evaluated yet: the daemon does so when it starts (journalctl -u serving-advisor)"
+        )
     return latest[1]
 
 

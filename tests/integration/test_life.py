@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from advisor.account import Account
 from advisor.domain.evidence import Window
 from advisor.domain.life import AdviceRecord
 from advisor.owners import Owners
+from advisor.service.account import Account
+from advisor.service.steps import evaluate, gather, prune, report
 from advisor.settings import Settings, read_settings
-from advisor.steps import evaluate, gather, prune, report
 from advisor.store import Store
 from tests.conftest import Served
 from tests.recording.deployment import Deployment, Restart

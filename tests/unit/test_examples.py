@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from advisor.telemetry import Metrics, View
+from advisor.service.telemetry import Metrics, View
 from tests.conftest import absent
 from tests.unit.outlets import samples
 

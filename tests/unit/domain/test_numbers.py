@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain import numbers
+from advisor.domain.fact import Fact, computed, measured, unknown
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from advisor.domain.fact import Basis, Fact, FactSheet, unknown
 from advisor.rulebook import casebook
 from advisor.rulebook.arbiter import CANNOT_TELL, advise, order
 from advisor.rulebook.judge import judge
-from tests.unit.rulebook.samples import evidence
+from tests.unit.rulebook.samples import evidence, fact
 
 FILES = rule_pack.read([rule_pack.shipped_directory("rules")])
 RULES = tuple(file.rule for file in FILES)
@@ -199,3 +200,50 @@ def test_the_same_facts_give_the_same_advice(situation: tuple[Evidence, FactShee
     once, again = advise(RULES, of, sheet, ()), advise(tuple(reversed(RULES)), of, sheet, ())
     assert [a.id for a in once.advice] == [a.id for a in again.advice]
     assert once.status == again.status
+
+
+NOBODY_KNOWS = unknown("not told")
+GUARDS = [
+    ("concurrency/cap-pinned-cache-free", "preempted_share", 0.005),
+    ("concurrency/cap-pinned-cache-free", "preempted_share", None),
+    ("concurrency/cap-pinned-cache-free", "kv_usage_p95", 0.6),
+    ("concurrency/cap-pinned-cache-free", "kv_usage_p95", (0.5, 0.7)),
+    ("concurrency/cap-pinned-cache-free", "kv_usage_p95", None),
+    ("concurrency/cap-pinned-cache-free", "time_at_sequence_cap", 0.04),
+    ("concurrency/cap-pinned-cache-free", "time_at_sequence_cap", None),
+    ("concurrency/cap-above-latency-ceiling", "demand_over_capacity", 1.01),
+    ("concurrency/cap-above-latency-ceiling", "demand_over_capacity", (0.9, None)),
+    ("concurrency/cap-above-latency-ceiling", "demand_over_capacity", None),
+    ("concurrency/cap-above-latency-ceiling", "slo_attainment_tpot", 1.0),
+    ("concurrency/cap-above-latency-ceiling", "slo_attainment_tpot", (0.9, 1.0)),
+    ("concurrency/cap-invites-churn", "demand_over_capacity", 1.01),
+    ("concurrency/cap-invites-churn", "demand_over_capacity", None),
+    ("concurrency/cap-invites-churn", "preempted_share", 0.004),
+    ("length/limit-oversized", "observed_days", 6.9),
+    ("length/limit-oversized", "observed_days", None),
+    ("length/limit-oversized", "length_coverage", 0.94),
+    ("length/limit-oversized", "length_coverage", None),
+    ("length/limit-oversized", "refused_share_now", 0.002),
+    ("length/limit-oversized", "refused_share_now", None),
+    ("length/limit-oversized", "finish_length_share", 0.002),
+    ("length/limit-oversized", "recommended_max_model_len", (1_024, 12_288)),
+    ("length/limit-refuses-traffic", "recommended_max_model_len", (5_120, None)),
+    ("capacity/demand-exceeds-capacity", "demand_over_capacity", 1.0),
+    ("capacity/demand-exceeds-capacity", "demand_over_capacity", None),
+    ("capacity/demand-exceeds-capacity", "slo_attainment", 1.0),
+    ("capacity/demand-exceeds-capacity", "slo_attainment", None),
+]
+
+
+@pytest.mark.parametrize(("rule_id", "name", "value"), GUARDS)
+def test_each_guard_alone_holds_the_change_back(
+    rule_id: str, name: str, value: float | tuple[float, float | None] | None
+) -> None:
+    """What fires by the rule's own case does not once this one fact is otherwise, or not known."""
+    for rule, firing in CHANGING:
+        if rule.id == rule_id:
+            stated = firing | {"replicas": fact(4)}
+            of = evidence(slo=Slo(0.04, 0.2, 2.0))
+            assert rule_id in {a.rule for a in advise(RULES, of, FactSheet(stated), ()).advice}
+            changed = FactSheet(stated | {name: NOBODY_KNOWS if value is None else fact(value)})
+            assert rule_id not in {a.rule for a in advise(RULES, of, changed, ()).advice}

@@ -14,13 +14,13 @@ from pathlib import Path
 import structlog
 
 from advisor.domain.errors import ConfigError, StoreError
-from advisor.memory import Memory
-from advisor.notify import Notifier
-from advisor.schedule import EVALUATE, GATHER, REPORT, Schedule, next_report
+from advisor.service.memory import Memory
+from advisor.service.notify import Notifier
+from advisor.service.schedule import EVALUATE, GATHER, REPORT, Schedule, next_report
+from advisor.service.signals import Signals, caught
+from advisor.service.step_runner import StepRunner
+from advisor.service.telemetry import configure_logging
 from advisor.settings import Settings, read_settings
-from advisor.signals import Signals, caught
-from advisor.step_runner import StepRunner
-from advisor.telemetry import configure_logging
 from advisor.web.app import create_app
 from advisor.web.server import Server, serve
 

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from advisor.domain.report import Report
-from advisor.telemetry import Metrics, View, configure_logging
+from advisor.service.telemetry import Metrics, View, configure_logging
 from tests.conftest import absent
 from tests.unit.outlets import samples
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from advisor.service.steps import evaluate
 from advisor.settings import Settings, read_settings
-from advisor.steps import evaluate
 from advisor.store import Store
 
 EVIDENCE = Path(__file__).parents[3] / "config" / "examples" / "chat-70b.yaml"

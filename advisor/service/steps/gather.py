@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from advisor.account import Account
 from advisor.owners import Owners
-from advisor.remembered_logs import remember
+from advisor.service.account import Account
+from advisor.service.remembered_logs import remember
 from advisor.settings import Settings
 from advisor.store import Store
 

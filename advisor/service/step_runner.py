@@ -11,14 +11,14 @@ from importlib import import_module
 
 import structlog
 
-from advisor.account import Account
 from advisor.domain.errors import StoreError
-from advisor.memory import Memory
 from advisor.owners import Owners
+from advisor.service.account import Account
+from advisor.service.memory import Memory
+from advisor.service.telemetry import configure_logging
+from advisor.service.worker import Ended, run_apart
 from advisor.settings import Settings
 from advisor.store import Store
-from advisor.telemetry import configure_logging
-from advisor.worker import Ended, run_apart
 
 STUCK_SECONDS = 60.0
 """Longer than a step may outlive its deadline: cutting it off takes seconds."""
@@ -109,7 +109,7 @@ class StepRunner:
 
 def _step(kind: str, settings: Settings, now: float, owners: Owners | None) -> Account:
     """What the step's process runs; only there are the libraries loaded that evaluating takes."""
-    step: Step = import_module(f"advisor.steps.{kind}").run
+    step: Step = import_module(f"advisor.service.steps.{kind}").run
     return step(settings, now, owners)
 
 

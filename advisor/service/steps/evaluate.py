@@ -8,7 +8,6 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from advisor import reporting
-from advisor.account import Account
 from advisor.cycle import run_once
 from advisor.domain.errors import SourceError, StoreError
 from advisor.domain.evidence import Window
@@ -17,7 +16,8 @@ from advisor.outcomes import advance, with_states
 from advisor.outlets.document import document
 from advisor.outlets.restore import restore
 from advisor.owners import Owners, RequestLogs, read_from_files
-from advisor.remembered_logs import RememberedLogs
+from advisor.service.account import Account
+from advisor.service.remembered_logs import RememberedLogs
 from advisor.settings import Settings
 from advisor.store import Store
 

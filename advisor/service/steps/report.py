@@ -7,10 +7,10 @@ from contextlib import closing
 from zoneinfo import ZoneInfo
 
 from advisor import reporting
-from advisor.account import Account
 from advisor.outlets.slack.options import SlackOptions
 from advisor.outlets.slack.post import Post
 from advisor.owners import Owners
+from advisor.service.account import Account
 from advisor.settings import Settings
 from advisor.store import Store
 

@@ -15,10 +15,10 @@ from advisor.domain.report import Report
 from advisor.outcomes import track_records, with_states
 from advisor.outlets.restore import restore
 from advisor.owners import Owners
-from advisor.schedule import EVALUATE, KINDS
+from advisor.service.schedule import EVALUATE, KINDS
+from advisor.service.telemetry import Metrics, View
 from advisor.settings import Settings
 from advisor.store import Store
-from advisor.telemetry import Metrics, View
 from advisor.web.state import Health
 
 log = structlog.get_logger()

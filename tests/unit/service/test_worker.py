@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from advisor.domain.errors import ConfigError
-from advisor.worker import Ended, run_apart
+from advisor.service.worker import Ended, run_apart
 
 
 def refuse() -> None:
@@ -83,8 +83,8 @@ PARENT = """
 import sys, threading, time
 from functools import partial
 from pathlib import Path
-from advisor.worker import run_apart
-from tests.unit.test_worker import note_and_sleep, quiet
+from advisor.service.worker import run_apart
+from tests.unit.service.test_worker import note_and_sleep, quiet
 
 if __name__ == "__main__":
     work = partial(note_and_sleep, Path(sys.argv[1]))

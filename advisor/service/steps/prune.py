@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from advisor.account import Account
 from advisor.owners import Owners
+from advisor.service.account import Account
 from advisor.settings import Settings
 from advisor.store import Store
 

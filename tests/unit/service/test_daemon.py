@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.daemon import Daemon, _Clock
 from advisor.domain.errors import StoreError
+from advisor.service.daemon import Daemon, _Clock
 from advisor.store import Store
 
 EVIDENCE = Path(__file__).parents[2] / "config" / "examples" / "chat-70b.yaml"

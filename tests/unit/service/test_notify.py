@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.notify import MOST_SECONDS, Notifier
+from advisor.service.notify import MOST_SECONDS, Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

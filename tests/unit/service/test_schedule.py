@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from advisor.schedule import EVALUATE, GATHER, PRUNE, REPORT, Schedule, next_report, next_run
+from advisor.service.schedule import EVALUATE, GATHER, PRUNE, REPORT, Schedule, next_report, next_run
 from advisor.service_options import ScheduleOptions
 
 BERLIN = ScheduleOptions(timezone="Europe/Berlin")
