@@ -1,8 +1,8 @@
 """README.md cannot rot: its commands, names and paths exist, its numbers follow, and its output is the real output.
 
 What stands between `<!-- begin WHAT -->` and `<!-- end -->` is generated, and `make snapshots` writes it anew. WHAT is
-`rules`, or `COMMAND: WORD WORD`: the sections of the command's output that begin with these words. `make demo` plays the
-recorded day, and `advisor report` is asked at the end of it by a service that was there.
+`rules`, or `COMMAND: WORD WORD`: the sections of the command's output that begin with these words. `advisor report` is
+asked of a service that has judged the day of `make demo`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,17 @@ SEARCH_PATH = f"{PROGRAMS}:{os.environ['PATH']}"
 GENERATED = re.compile(r"<!-- begin (?P<what>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 OTHER_PROGRAMS = {".", "jq"}
-INSTALLING = {"apt-get", "python3", "/opt/serving-advisor/bin/pip", "ln", "install", "mkdir", "printf", "usermod"}
+INSTALLING = {
+    "apt-get",
+    "python3",
+    "/opt/serving-advisor/bin/pip",
+    "ln",
+    "install",
+    "mkdir",
+    "printf",
+    "usermod",
+    "editor",
+}
 SYSTEMD = {"systemctl", "systemd-sysusers", "systemd-tmpfiles"}
 OPTIONS_OF_SYSTEMD = {"--now", "--create"}
 FIELDS_OF_A_REQUEST = {"stream_options", "include_usage"}
@@ -284,4 +294,4 @@ def test_every_state_of_advice_is_explained_once() -> None:
 def test_what_it_says_of_keeping_is_the_default() -> None:
     store = read_settings(None).store
     assert f"`{store.path}`" in TEXT
-    assert f"deleted after {store.retention_days} days" in " ".join(TEXT.split())
+    assert f"deleted after {store.retention_days} days (`retention_days`)" in " ".join(TEXT.split())

@@ -16,7 +16,8 @@ from advisor.domain.evidence import Evidence, Sweep, SweepPoint, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats, Ints
 
-from .load import engines_per_instance, sequence_cap
+from .latency import merged
+from .load import engines_per_instance, mean_decode_batch, sequence_cap
 from .step_time import StepTime
 
 LEAST_AT_LEVEL = 50
@@ -32,7 +33,7 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
         return unknown("no time-per-token objective is given (--slo-tpot)")
     if evidence.sweep is not None and evidence.sweep.points:
         return from_sweep(evidence.sweep, target)
-    live = _from_log(evidence, target) or _from_windows(evidence, target, step)
+    live = _from_log(evidence, target) or _from_windows(evidence, target, step) or _from_lifetime(evidence, target)
     return live or unknown(
         "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics "
         "over time (--prometheus), or a sweep (--sweep)"
@@ -154,6 +155,18 @@ def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fa
     most = max(math.floor(step.sequences_within(target)), 1)
     story += f"; the mean gap alone reaches {target * 1e3:g} ms at {most:,}"
     return computed(None, low=min(best or 0, most), high=most, n=n, source=story)
+
+
+def _from_lifetime(evidence: Evidence, target: float) -> Fact | None:
+    """From one scrape: where enough requests met the target since the start, the mean batch never failed it."""
+    buckets = merged(evidence, "tpot")
+    batches = [b for e in evidence.engines if e.lifetime and (b := mean_decode_batch(e)) is not None]
+    if buckets is None or not batches or buckets.n < LEAST_AT_LEVEL:
+        return None
+    if buckets.share_within(target)[0] < evidence.slo.share:
+        return None
+    story = "TPOT buckets and mean decode batch since the engine started; never seen failing"
+    return computed(None, low=max(math.floor(min(batches)), 1), n=round(buckets.n), source=story)
 
 
 def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]:

@@ -142,7 +142,20 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     if any(bounds):
         story = f"mean decode batch above {cap - 1} with requests queueing, since the engine started; share of steps"
         return computed(None, low=float(np.mean(bounds)), high=1.0, source=story)
+    if (stated := _stated_at_cap(evidence, cap)) is not None:
+        return stated
     return unknown(f"{gauges.running.size} scrapes; {LEAST_SCRAPES} are needed: {NO_METRICS}")
+
+
+def _stated_at_cap(evidence: Evidence, cap: int) -> Fact | None:
+    """From stated percentiles alone: a p95 of running at the cap is at the cap in 5 % of the scrapes; so for waiting."""
+    running, waiting = (
+        evidence.stated[n].number if n in evidence.stated else None for n in ("running_p95", "waiting_p95")
+    )
+    if running is None or waiting is None or running < cap or waiting <= 0:
+        return None
+    story = f"running at {cap} and {waiting:g} waiting, both at p95; taken to be the same scrapes"
+    return Fact(low=0.05, high=1.0, source=story, basis="assumed")
 
 
 def _least_at_cap(engine: EngineSeries, cap: int) -> float:

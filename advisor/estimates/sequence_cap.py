@@ -12,6 +12,8 @@ from advisor.domain.policy import Policy
 from .load import sequence_cap
 
 DEMAND_SHARE = 0.8
+NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
+ROOMY = 0.6
 
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -39,7 +41,7 @@ def _target(known: Mapping[str, Fact]) -> Fact:
         high = max(int(latency.high), 1)
         return computed(None, low=min(max(int(latency.low or 0), 1), high), high=high, source=story)
     if not numbers:
-        return unknown("neither a memory ceiling nor a latency ceiling is known")
+        return unknown(NO_CEILING)
     told = ", ".join(f"{n} {numbers[n]:,.0f}" for n in numbers)
     if latency.number is None and latency.low is not None:
         told += f", latency at least {latency.low:,.0f}"
@@ -47,9 +49,10 @@ def _target(known: Mapping[str, Fact]) -> Fact:
 
 
 def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target: Fact) -> Fact:
+    cap, seen = sequence_cap(evidence), _seen(evidence, known)
     if target.ceiling is None:
-        return unknown(target.unknown or "no target is known")
-    goal, cap, seen = int(target.ceiling), sequence_cap(evidence), _seen(evidence, known)
+        return _roomy_step(evidence, policy, known, seen) or unknown(target.unknown or NO_CEILING)
+    goal = int(target.ceiling)
     if blind := _blind(known, cap, seen):
         return unknown(blind)
     value = goal if seen is None else min(goal, max(math.floor(policy.step_limit * seen), 1))
@@ -60,6 +63,21 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     if seen is None:
         return computed(goal, source="the target; nothing runs yet")
     return computed(value, source=f"towards {goal:,}, at most {policy.step_limit:g} x {seen:,.0f} observed")
+
+
+def _roomy_step(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], seen: float | None) -> Fact | None:
+    """One step without any ceiling, where the cache says that it has room: 8 running at 6 % are 12 at 9 %."""
+    usage = known["kv_usage_p95"].number
+    if (
+        seen is None
+        or usage is None
+        or usage * policy.step_limit > ROOMY
+        or _held(evidence, known, unknown(NO_CEILING))
+    ):
+        return None
+    value = max(math.floor(policy.step_limit * seen), 1)
+    story = f"{policy.step_limit:g} x {seen:,.0f} observed; no ceiling is known, the cache was {usage:.0%} full"
+    return computed(value, source=story)
 
 
 def _blind(known: Mapping[str, Fact], cap: int | None, seen: float | None) -> str | None:

@@ -21,7 +21,7 @@ from advisor.domain.errors import StoreError
 from advisor.service.daemon import Daemon, _Clock
 from advisor.store import Store
 
-EVIDENCE = Path(__file__).parents[2] / "config" / "examples" / "chat-70b.yaml"
+EVIDENCE = Path(__file__).parents[3] / "config" / "examples" / "chat-70b.yaml"
 PATIENCE_SECONDS = 60.0
 
 

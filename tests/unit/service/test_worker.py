@@ -100,7 +100,7 @@ def note_and_sleep(note: Path) -> None:
 def test_work_dies_with_a_daemon_that_is_killed(tmp_path: Path) -> None:
     script, note = tmp_path / "parent.py", tmp_path / "pid"
     script.write_text(PARENT, encoding="utf-8")
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     environment = {**os.environ, "PYTHONPATH": str(root)}
     with subprocess.Popen([sys.executable, str(script), str(note)], env=environment) as parent:
         eventually(lambda: note.exists() and bool(note.read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ from advisor.service.steps import evaluate
 from advisor.settings import Settings, read_settings
 from advisor.store import Store
 
-EVIDENCE = Path(__file__).parents[3] / "config" / "examples" / "chat-70b.yaml"
+EVIDENCE = Path(__file__).parents[4] / "config" / "examples" / "chat-70b.yaml"
 NOW = 1_795_968_000.0
 
 
