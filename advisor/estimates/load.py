@@ -148,7 +148,7 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
 
 
 def _stated_at_cap(evidence: Evidence, cap: int) -> Fact | None:
-    """From stated percentiles alone: a p95 of running at the cap is at the cap in 5 % of the scrapes; so for waiting."""
+    """From stated percentiles alone: a p95 of running at the cap means 5 % of the scrapes; likewise for waiting."""
     running, waiting = (
         evidence.stated[n].number if n in evidence.stated else None for n in ("running_p95", "waiting_p95")
     )
