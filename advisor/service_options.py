@@ -13,7 +13,7 @@ from advisor.domain import quantity
 
 DEFAULT_STORE = Path("/var/lib/serving-advisor/advisor.db")
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-Span = Annotated[float, BeforeValidator(quantity.seconds)]
+Span = Annotated[float, BeforeValidator(quantity.seconds, json_schema_input_type=float | str)]
 
 
 class StoreOptions(BaseModel):

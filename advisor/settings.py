@@ -29,8 +29,10 @@ from advisor.sources.yaml_file import load_yaml, nearest, validate
 from advisor.web.options import WebOptions
 
 PREFIX = "ADVISOR_"
-Seconds = Annotated[float, BeforeValidator(quantity.seconds), Field(gt=0, le=10 * 365 * 86400.0)]
-Ratio = Annotated[float, BeforeValidator(quantity.ratio)]
+Seconds = Annotated[
+    float, BeforeValidator(quantity.seconds, json_schema_input_type=float | str), Field(gt=0, le=10 * 365 * 86400.0)
+]
+Ratio = Annotated[float, BeforeValidator(quantity.ratio, json_schema_input_type=float | str)]
 
 
 def _flags(stated: Mapping[str, FlagValue]) -> Mapping[str, FlagValue]:

@@ -112,6 +112,8 @@ def main(openmetrics: str, *command: str) -> int:
             return subprocess.run([word.replace("{url}", url) for word in command], check=False).returncode
     except PrometheusError as error:
         sys.exit(str(error))
+    except FileNotFoundError:
+        sys.exit(f"{command[0]}: no such program: run make demo, or activate .venv first")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +28,8 @@ COUNTERS = {
 }
 HISTOGRAMS = {"prompt_tokens": "prompt lengths", "output_tokens": "output lengths"}
 LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "itl": "gap between tokens"}
+STEP_TIME = re.compile(r"\w+: [\d.]+ s")
+WIDTH = 100
 FLAGS = ("max_num_seqs", "max_num_batched_tokens", "max_model_len")
 
 
@@ -41,47 +45,55 @@ def command(**given: Any) -> int:
     report = run_once(
         asked.settings, asked.window, set_flags=asked.set_flags, deployment=asked.deployment, tell=notes.append
     )
-    for line in _lines(report, notes):
-        click.echo(plain(line) if line.strip() == line else "  " + plain(line.strip()))
+    for label, text in _rows(report, [note for note in notes if not STEP_TIME.fullmatch(note)]):
+        click.echo(_laid_out(label, plain(text)))
     return 0 if report.deployments else NOT_JUDGED
 
 
-def _lines(report: Report, notes: list[str]) -> Iterator[str]:
-    yield "SOURCES"
-    if not report.sources:
-        yield "  none named: --prometheus, --engine, --logs, --startup-log, --evidence"
+def _laid_out(label: str, text: str) -> str:
+    head, margin = f"{label:11}", " " * 11
+    wrapped = textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=margin, break_on_hyphens=False)
+    return (wrapped or label).rstrip()
+
+
+def _rows(report: Report, notes: list[str]) -> Iterator[tuple[str, str]]:
+    """What to print: a label and a text each."""
+    yield "SOURCES", "" if report.sources else "none named: --prometheus, --engine, --logs, --startup-log, --evidence"
     for source in report.sources:
-        yield f"  {source.status:8} {source.name}: {source.detail}"
+        yield f"  {source.status}", f"{source.name}: {source.detail}"
     for note in notes:
-        yield f"  note     {note}"
+        yield "  note", note
     for deployment in report.deployments:
-        yield ""
+        yield "", ""
         yield from _deployment(deployment)
 
 
-def _deployment(report: DeploymentReport) -> Iterator[str]:
+def _deployment(report: DeploymentReport) -> Iterator[tuple[str, str]]:
     evidence = report.evidence
-    yield f"DEPLOYMENT {evidence.name}"
-    yield f"  engines  {len(evidence.engines)} of {evidence.engine} {evidence.engine_version or '(version unknown)'}"
+    yield "DEPLOYMENT", evidence.name
+    yield "  engines", f"{len(evidence.engines)} of {evidence.engine} {evidence.engine_version or '(version unknown)'}"
     for flag in FLAGS:
         known = evidence.flags.get(flag)
-        told = (
-            f"{known.value} ({known.source.replace('_', ' ')})"
-            if known
-            else f"missing: --startup-log or --set {flag}=N"
-        )
-        yield f"  flag     {flag} {told}"
+        missing = f"missing: --startup-log or --set {flag}=N"
+        told = f"{known.value} ({known.source.replace('_', ' ')})" if known else missing
+        yield "  flag", f"{flag} {told}"
     if evidence.engines:
-        present, missing = _metrics(report)
-        yield f"  metrics  present: {', '.join(present) or 'none'}"
-        if missing:
-            yield f"  metrics  missing or renamed: {', '.join(missing)}"
+        present, absent = _metrics(report)
+        yield "  metrics", f"present: {', '.join(present) or 'none'}"
+        yield "  metrics", f"missing or renamed: {', '.join(absent) or 'none'}"
     coverage = report.facts["length_coverage"]
-    logged = coverage.unknown or f"{coverage.number:.1%} of finished requests are in the log"
-    yield f"  coverage {logged}"
+    yield "  coverage", coverage.unknown or f"{coverage.number:.1%} of finished requests are in the log"
+    for reason, rules in _open_rules(report).items():
+        yield "  open", f"{reason} [{', '.join(rules)}]"
+
+
+def _open_rules(report: DeploymentReport) -> dict[str, list[str]]:
+    """What keeps rules undetermined, each reason once, with the rules that wait for it."""
+    waiting: dict[str, list[str]] = {}
     for undetermined in report.judgement.undetermined:
-        needs = "; ".join(f"{need.fact}: {need.reason}" for need in undetermined.needs)
-        yield f"  open     {undetermined.rule}: {needs}"
+        for reason in dict.fromkeys(need.reason for need in undetermined.needs):
+            waiting.setdefault(reason, []).append(undetermined.rule)
+    return waiting
 
 
 def _metrics(report: DeploymentReport) -> tuple[list[str], list[str]]:

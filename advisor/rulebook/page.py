@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from .clause import Clause
 from .condition import Condition
 from .schema import Rule
 
+WIDTH = 100
 HEADINGS = (
     ("What it checks", "what"),
     ("Why it costs", "why"),
@@ -27,7 +29,7 @@ def render(rule: Rule) -> str:
         target = f" {rule.advise.knob} -> {rule.advise.to}" if rule.advise.knob else ""
         lines += ["", "It advises", f"  {rule.advise.verdict}{target}"]
     for heading, field in HEADINGS:
-        lines += ["", heading, f"  {getattr(rule, field).strip()}"]
+        lines += ["", heading, *textwrap.wrap(getattr(rule, field), WIDTH, initial_indent="  ", subsequent_indent="  ")]
     return "\n".join(lines) + "\n"
 
 

@@ -20,7 +20,7 @@ def _within(parse: Callable[[str | float], float], least: float, most: float, ex
             raise ValueError(f"{str(value)[:40]!r} is not plausible here; write it like {example}")
         return number
 
-    return BeforeValidator(check)
+    return BeforeValidator(check, json_schema_input_type=float | str)
 
 
 def _number(value: str | float) -> float:
