@@ -87,6 +87,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
         "prefill tokens computed / what the budget admits, while requests wait",
     ),
     ("time_at_sequence_cap", "ratio", "(engine, scrape) pairs at the sequence cap while requests wait"),
+    ("time_at_next_cap", "ratio", "(engine, scrape) pairs whose running and waiting requests would fill the next cap"),
     ("waiting_share", "ratio", "(engine, scrape) pairs in which requests wait"),
     ("running_p95", "requests", "95th percentile of running requests, per engine"),
     ("running_max", "requests", "most running requests seen on one engine"),

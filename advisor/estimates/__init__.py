@@ -69,6 +69,7 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     add(sequence_cap.facts(evidence, policy, known))
     add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
     add({"itl_at_next_cap": step_time.predicted_gap(step, known)})
+    add({"time_at_next_cap": load.time_at_next_cap(evidence, known)})
     add(capacity.facts(evidence, policy, step, known))
     add(saturation.facts(evidence, policy, known))
     return FactSheet({name: _dated(name, fact, evidence) for name, fact in known.items()})

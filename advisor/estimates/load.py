@@ -42,6 +42,18 @@ def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
     }
 
 
+def time_at_next_cap(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
+    """Share of scrapes in which running and waiting together would fill the next cap; with a shorter queue, fewer do.
+
+    Scrapes of 16 running with 0, 3, 9 and 19 waiting would fill 24 seats in two of four.
+    """
+    seats, gauges = known["next_max_num_seqs"].number, _Gauges.of(evidence)
+    if seats is None:
+        return unknown("no next cap is known")
+    held = (gauges.running + gauges.waiting >= seats).astype(float)
+    return _share(held, f"running and waiting together at {seats:,.0f} or more")
+
+
 def sequence_cap(evidence: Evidence) -> int | None:
     """min(max_num_seqs, max_num_active_seqs) of the known ones: where `running` stops rising."""
     caps = [c for name in ("max_num_seqs", "max_num_active_seqs") if (c := evidence.count_flag(name)) and c > 0]
@@ -152,7 +164,9 @@ def _stated_at_cap(evidence: Evidence, cap: int) -> Fact | None:
     running, waiting = (
         evidence.stated[n].number if n in evidence.stated else None for n in ("running_p95", "waiting_p95")
     )
-    if running is None or waiting is None or running < cap or waiting <= 0:
+    if "time_at_sequence_cap" in evidence.stated or running is None or waiting is None:
+        return None
+    if running < cap or waiting <= 0:
         return None
     story = f"running at {cap} and {waiting:g} waiting, both at p95; taken to be the same scrapes"
     return Fact(low=0.05, high=1.0, source=story, basis="assumed")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from advisor.domain import numbers
 from advisor.domain.advice import Advice, Confidence, EvidenceLine, Need, Prediction, Undetermined
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence
@@ -161,7 +162,7 @@ def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str,
         return "medium", f"the smallest sample behind it is {min(sizes):,}"
     if not sizes:
         return "medium", "arithmetic on stated figures; nothing was measured on this deployment"
-    span = wording.fill("{observed_seconds}", facts)
+    span = numbers.duration(facts["observed_seconds"].number or 0.0)
     return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}, over {span}"
 
 

@@ -154,3 +154,11 @@ def test_how_long_was_observed() -> None:
     assert facts(replace(NOTHING, engines=(counted,)))["observed_seconds"].value == 3_600
     assert facts(replace(NOTHING, engines=(engine(),)))["observed_seconds"].is_unknown
     assert facts(busy([], max_num_seqs=8))["observed_seconds"].value == 0
+
+
+def test_time_at_the_next_cap_counts_scrapes_that_would_fill_it() -> None:
+    # 16 running with 0, 3, 9 and 19 waiting are 16, 19, 25 and 35: two of four reach 24. Ten rounds: 40 scrapes.
+    one = engine(gauges([16.0] * 40, [0.0, 3.0, 9.0, 19.0] * 10))
+    evidence = replace(NOTHING, engines=(one,))
+    assert load.time_at_next_cap(evidence, sheet(next_max_num_seqs=24)).number == 0.5
+    assert load.time_at_next_cap(evidence, sheet()).is_unknown
