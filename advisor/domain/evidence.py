@@ -304,6 +304,11 @@ class Evidence:
     max_concurrency_seen: int | None = None
     stated: Mapping[str, Fact] = field(default_factory=dict)
 
+    @property
+    def best_joint(self) -> JointCounts | None:
+        """Prompt and output of single requests: the log's where it has any, else as given."""
+        return self.log.served if self.log and self.log.served.n else self.joint
+
     def flag(self, name: str) -> FlagValue | None:
         """The running value of a flag, or None when no source tells it."""
         known = self.flags.get(name)

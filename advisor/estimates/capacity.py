@@ -226,7 +226,7 @@ def _replicas(needed: Fact) -> Fact:
 
 def headroom_for(evidence: Evidence, policy: Policy) -> float:
     """Share of a capacity that demand may use: less where output lengths vary by more than their mean."""
-    joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
+    joint = evidence.best_joint
     _, buckets = marginals(evidence)
     if joint is not None and joint.n:
         outputs, weights = joint.output.astype(float), as_floats(joint.counts)

@@ -114,7 +114,7 @@ def served_totals(evidence: Evidence) -> TokenCounts | None:
 
 
 def _exact(evidence: Evidence) -> dict[str, TokenCounts]:
-    joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
+    joint = evidence.best_joint
     if joint is not None and joint.n:
         return {"prompt": joint.prompts(), "output": joint.outputs(), "total": joint.totals()}
     return {"total": evidence.totals} if evidence.totals is not None else {}

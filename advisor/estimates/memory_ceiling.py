@@ -172,7 +172,7 @@ def _per_sequence(estimates: list[Occupancy]) -> Fact:
 
 
 def _joint(evidence: Evidence) -> JointCounts | None:
-    joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
+    joint = evidence.best_joint
     return joint if joint is not None and joint.n and (joint.prompt + joint.output).any() else None
 
 

@@ -53,7 +53,7 @@ def left_for_prompts(evidence: Evidence, seats: Fact) -> Fact:
 
 def mean_lengths(evidence: Evidence) -> tuple[float, float] | None:
     """Mean prompt and output tokens of served requests, from the best source that has them."""
-    joint = evidence.log.served if evidence.log and evidence.log.served.n else evidence.joint
+    joint = evidence.best_joint
     if joint is not None and joint.n:
         return joint.prompts().mean, joint.outputs().mean
     prompt, output = lengths.marginals(evidence)
