@@ -235,6 +235,7 @@ class EngineSeries:
     latencies: `ttft`, `itl`, `tpot`, `queue` histograms in seconds over the present epoch.
     epoch_start: UNIX seconds since which flags, version and hardware are not known to have changed.
     lifetime: True when everything was read in one scrape and covers the time since the process started.
+    flags, version, pool_tokens: what this engine itself runs with, as far as it says so; siblings may differ.
     """
 
     instance: str
@@ -245,6 +246,9 @@ class EngineSeries:
     lengths: Mapping[str, Buckets]
     latencies: Mapping[str, Buckets]
     lifetime: bool = False
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    version: str | None = None
+    pool_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

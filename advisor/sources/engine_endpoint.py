@@ -192,11 +192,12 @@ def _told_too(deployment: DeploymentMetrics, told: _Told, *, known_start: bool) 
     if not known_start:
         engines = tuple(replace(engine, windows=NO_WINDOWS) for engine in engines)
         notes += ("/metrics does not tell when the process began (several API processes); rates stay unknown",)
+    version = told.version or deployment.version_hint
     return replace(
         deployment,
-        version_hint=told.version or deployment.version_hint,
+        version_hint=version,
         flags=flags,
         disagreements=tuple(disagreements),
         notes=notes,
-        engines=engines,
+        engines=tuple(replace(engine, flags=flags, version=version) for engine in engines),
     )

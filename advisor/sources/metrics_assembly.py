@@ -82,7 +82,9 @@ def _deployment(
     targets = {target for target, _ in group}
     running = alive or group
     flags, disagreements = _flags(running, series)
-    hints = {vllm.version_hint(raw.present.get(target, frozenset()), p.config) for (target, _), p in running.items()}
+    ranks = Counter(target for target, _ in running)
+    series |= {n: _with_config(series[n], parts, raw, n[0], ranks[n[0]]) for n, parts in running.items()}
+    hints = {series[name].version for name in running}
     notes = (*_notes(len(gone), hints, series.values()), *_doubled(group.values()))
     return DeploymentMetrics(
         labels=dict(zip(scope.identity_labels, identity, strict=True)),
@@ -94,6 +96,17 @@ def _deployment(
         flags=flags,
         disagreements=disagreements,
         notes=notes,
+    )
+
+
+def _with_config(engine: EngineSeries, parts: EngineParts, raw: RawMetrics, target: Target, ranks: int) -> EngineSeries:
+    """The engine with what its own config series says of it."""
+    pool = vllm.pool_tokens(parts.config, ranks)
+    return replace(
+        engine,
+        flags={f: Flag(v, "metrics", engine.epoch_start) for f, v in vllm.config_flags(parts.config).items()},
+        version=vllm.version_hint(raw.present.get(target, frozenset()), parts.config),
+        pool_tokens=pool[0] if pool else None,
     )
 
 
