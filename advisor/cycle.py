@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from advisor import rule_pack
@@ -13,11 +13,14 @@ from advisor.domain.evidence import Evidence, FlagValue, Window
 from advisor.domain.report import DeploymentReport, Report, SourceState
 from advisor.estimates import estimate, scaling
 from advisor.estimates.pictures import pictures
+from advisor.estimates.sweep_ceiling import other_epoch
 from advisor.gather import gather
 from advisor.merge import with_flags
+from advisor.outcomes.canary import compare
 from advisor.owners import RequestLogs, read_from_files
 from advisor.rulebook.arbiter import advise
 from advisor.rulebook.schema import Rule
+from advisor.rulebook.trial import with_trials
 from advisor.settings import Settings
 
 Told = Callable[[str], None]
@@ -52,9 +55,11 @@ def run_once(
     tell(f"engine metrics: {gathered.queries} queries, {gathered.samples:,} samples")
     for note in gathered.notes:
         tell(note)
-    evidence = _scoped(_with_set_flags(gathered.deployments, tuple(set_flags), deployment), deployment)
+    evidence, foreign = _own_sweeps(
+        _scoped(_with_set_flags(gathered.deployments, tuple(set_flags), deployment), deployment)
+    )
     reports = steps.time("judge", lambda: tuple(_evaluate(e, settings, rules) for e in evidence))
-    return Report(time.time(), window, (*gathered.sources, *_disputes(evidence)), reports)
+    return Report(time.time(), window, (*gathered.sources, *foreign, *_disputes(evidence)), reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class _Steps:
 
 def _evaluate(evidence: Evidence, settings: Settings, rules: tuple[Rule, ...]) -> DeploymentReport:
     facts = estimate(evidence, settings.policy.policy())
+    canaries = compare(evidence)
     judgement = advise(rules, evidence, facts, scaling.options(evidence, facts))
-    return DeploymentReport(evidence, facts, judgement, pictures(evidence, facts))
+    judgement = with_trials(judgement, evidence, facts, canaries)
+    return DeploymentReport(evidence, facts, judgement, pictures(evidence, facts), canaries)
 
 
 def _with_set_flags(
@@ -92,6 +99,18 @@ def _with_set_flags(
 
 def _scoped(deployments: Mapping[str, Evidence], only: str | None) -> tuple[Evidence, ...]:
     return tuple(e for name, e in sorted(deployments.items()) if only is None or name == only)
+
+
+def _own_sweeps(deployments: tuple[Evidence, ...]) -> tuple[tuple[Evidence, ...], list[SourceState]]:
+    """Without the sweeps of another epoch, and the word on each that was taken away."""
+    kept, foreign = [], []
+    for evidence in deployments:
+        why = None if evidence.sweep is None else other_epoch(evidence.sweep, evidence)
+        if why is not None:
+            told = f"not used, it is of another epoch: {why}; run it again (advisor sweep plan)"
+            foreign.append(SourceState(f"sweep of {evidence.name}", "partial", told))
+        kept.append(evidence if why is None else replace(evidence, sweep=None))
+    return tuple(kept), foreign
 
 
 def _disputes(deployments: Iterable[Evidence]) -> tuple[SourceState, ...]:

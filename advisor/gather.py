@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from advisor import merge
+from advisor import merge, started
 from advisor.domain.errors import SourceError, UsageError
 from advisor.domain.evidence import Evidence, Window
 from advisor.domain.report import SourceState
@@ -21,8 +21,10 @@ from advisor.owners import Owners, RequestLogs, read_from_files
 from advisor.settings import Settings
 from advisor.sources.engine_endpoint import read_engine
 from advisor.sources.evidence_file import read_evidence_file
+from advisor.sources.manifests import Declared, read_manifest
 from advisor.sources.metrics_reading import DeploymentMetrics, MetricsReading
 from advisor.sources.model_config import read_model_config
+from advisor.sources.processes import ProcessReading, read_processes
 from advisor.sources.prometheus import read_prometheus
 from advisor.sources.startup_log import read_startup_log
 from advisor.sources.sweep import read_sweeps
@@ -58,9 +60,13 @@ def gather(settings: Settings, window: Window, request_logs: RequestLogs = read_
             raise UsageError(f"{path}: another evidence file states {min(twice)!r} too: put it into one of them")
         out.deployments |= stated
         out.sources.append(SourceState(f"evidence {path.name}", "ok", _deployments(len(stated))))
-    metrics = _metrics(settings, window, out)
+    running = out.attempt("processes", read_processes) if settings.processes else None
+    metrics = _metrics(settings, window, out, running)
     _logs(settings, window, metrics, out, request_logs)
     _startup_logs(settings, window, out)
+    if running is not None:
+        _processes(running, metrics.values(), window, out)
+    _manifests(settings, window, out)
     _files(settings, out)
     for name, evidence in list(out.deployments.items()):
         out.deployments[name] = _with_settings(settings, evidence)
@@ -83,7 +89,9 @@ def names_of(found: Iterable[DeploymentMetrics]) -> dict[str, DeploymentMetrics]
     return named
 
 
-def _metrics(settings: Settings, window: Window, out: Gathered) -> dict[str, DeploymentMetrics]:
+def _metrics(
+    settings: Settings, window: Window, out: Gathered, running: ProcessReading | None
+) -> dict[str, DeploymentMetrics]:
     fleet: tuple[DeploymentMetrics, ...] = ()
     if settings.prometheus is not None:
         fleet = _noted(out, out.attempt("prometheus", partial(read_prometheus, settings.prometheus, window)))
@@ -95,14 +103,28 @@ def _metrics(settings: Settings, window: Window, out: Gathered) -> dict[str, Dep
     scraped = {i for metrics in fleet for i in metrics.instances}
     alone = [d for d in asked if scraped.isdisjoint(d.instances)]
     named = names_of([*fleet, *_by_model(alone)])
-    for name, metrics in named.items():
-        evidence = merge.with_metrics(_known(out, name, window), metrics)
+    for name, found in named.items():
+        metrics = found
         for engine in asked:
-            if engine not in alone and not set(engine.instances).isdisjoint(metrics.instances):
-                evidence = merge.with_endpoints(evidence, engine)
-        out.deployments[name] = evidence
+            if engine not in alone and not set(engine.instances).isdisjoint(found.instances):
+                metrics = merge.with_endpoints(metrics, engine)
+        if running is not None:
+            metrics = started.with_processes(metrics, running)
+        metrics = _with_replica_flags(settings, name, metrics, out)
+        out.deployments[name] = merge.with_metrics(_known(out, name, window), metrics)
         out.notes += [f"{name}: {note}" for note in metrics.notes]
     return named
+
+
+def _with_replica_flags(settings: Settings, name: str, metrics: DeploymentMetrics, out: Gathered) -> DeploymentMetrics:
+    own = settings.deployments.get(name)
+    if own is None or not own.replica_flags:
+        return metrics
+    for stranger in sorted(own.replica_flags.keys() - {engine.instance for engine in metrics.engines}):
+        out.sources.append(
+            SourceState(f"replica {stranger} of {name}", "partial", "configured, but no source shows it")
+        )
+    return merge.with_replica_flags(metrics, own.replica_flags, own.flags)
 
 
 def _noted(out: Gathered, reading: MetricsReading | None) -> tuple[DeploymentMetrics, ...]:
@@ -133,7 +155,8 @@ def _logs(
         return
     # Without a source of metrics the log itself says which deployments there are.
     sure = bool(metrics) or (settings.prometheus is None and not settings.engines)
-    owners = Owners.of(metrics, out.deployments, sure=sure, since=window.start)
+    apart = {engine.instance for evidence in out.deployments.values() for engine in evidence.apart}
+    owners = Owners.of(metrics, out.deployments, sure=sure, since=window.start, apart=apart)
     reading = request_logs(settings.logs, window, owners)
     out.sources.append(reading.state)
     for name, log in reading.logs.items():
@@ -178,6 +201,34 @@ def _served(facts: StartupFacts, window: Window, out: Gathered) -> str:
     return _only(out, "a start-up log whose model is not among the deployments", "deployments.NAME.startup_logs")
 
 
+def _processes(running: ProcessReading, fleet: Iterable[DeploymentMetrics], window: Window, out: Gathered) -> None:
+    """Those that are scraped have told their flags already; the others are joined by the model that they serve."""
+    rest = started.declared_by_processes(started.unscraped(running, fleet))
+    joined = started.by_model(out.deployments, rest, "process", window)
+    out.deployments = joined.deployments
+    out.sources.append(started.process_state(running, joined.notes))
+
+
+def _manifests(settings: Settings, window: Window, out: Gathered) -> None:
+    for path in settings.manifests:
+        engines, notes = _declared(path, out)
+        joined = started.by_model(out.deployments, engines, "manifest", window)
+        out.deployments = joined.deployments
+        if engines:
+            out.sources.append(started.manifest_state(path.name, engines, (*notes, *joined.notes)))
+    for name, options in settings.deployments.items():
+        for path in options.manifests if name in out.deployments else ():
+            engines, notes = _declared(path, out)
+            if engines:
+                out.deployments[name], differing = started.to_one(out.deployments[name], engines, "manifest")
+                out.sources.append(started.manifest_state(path.name, engines, (*notes, *differing)))
+
+
+def _declared(path: Path, out: Gathered) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
+    reading = out.attempt(f"manifest {path.name}", lambda: read_manifest(path))
+    return (reading.engines, reading.notes) if reading else ((), ())
+
+
 def _files(settings: Settings, out: Gathered) -> None:
     if settings.sweeps:
         name = _only(out, "--sweep", "deployments.NAME.sweeps")
@@ -215,7 +266,7 @@ def _model(name: str, path: Path, out: Gathered) -> None:
 def _with_settings(settings: Settings, evidence: Evidence) -> Evidence:
     own = settings.deployments.get(evidence.name)
     flags = dict(own.flags) if own else {}
-    evidence = merge.with_flags(evidence, flags, "config")
+    evidence = merge.with_plateau(merge.with_flags(evidence, flags, "config"))
     workload = own.workload if own and own.workload else None
     if workload is None:
         workload = settings.workload if "workload" in settings.model_fields_set else evidence.workload

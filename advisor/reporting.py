@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,18 +14,24 @@ from advisor.domain.report import Report
 from advisor.outcomes import track_records, with_states
 from advisor.outlets.restore import restore
 from advisor.outlets.slack.options import SlackOptions
-from advisor.outlets.slack.post import Post, advice_key
+from advisor.outlets.slack.post import Post, advice_key, week_key
 from advisor.outlets.slack.standing import DAY, Edition, period_of
 from advisor.outlets.slack.weekly import critical, weekly
 
 if TYPE_CHECKING:
     from advisor.outlets.slack.poster import Outcome
 
-_WATCHED = ("replicas", "observed_seconds", "running_p95", "total_tokens_p50", "max_num_seqs")
-"""Facts of which at least one is known as soon as a deployment is seen."""
+_MOST_WEEKS_BACK = 53
 
 
-class Memory(Protocol):
+class Watching(Protocol):
+    """What the store must remember to tell who is watched too briefly yet."""
+
+    def first_seen(self, since: float) -> Mapping[str, float]:
+        """When each deployment was first evaluated, of the evaluations since a moment."""
+
+
+class Memory(Watching, Protocol):
     """What the store must remember for a report."""
 
     @property
@@ -37,14 +43,6 @@ class Memory(Protocol):
 
     def records(self) -> tuple[AdviceRecord, ...]:
         """All advice."""
-
-    def last_success(self, kind: str) -> float | None:
-        """When a run of this kind last succeeded."""
-
-    def fact_history(
-        self, deployment: str, names: Sequence[str], since: float
-    ) -> Mapping[str, tuple[tuple[float, float], ...]]:
-        """Values over time."""
 
 
 def latest(memory: Memory) -> Report:
@@ -58,7 +56,7 @@ def latest(memory: Memory) -> Report:
 def weekly_posts(memory: Memory, options: SlackOptions, now: float, zone: tzinfo = UTC) -> tuple[Post, ...]:
     """What the weekly report says now, a post for each channel."""
     report, records = latest(memory), memory.records()
-    edition = _edition(memory, report, options, now, zone)
+    edition = _edition(memory, options, now, zone)
     return weekly(report, records, track_records(records), edition, options)
 
 
@@ -67,7 +65,7 @@ def critical_posts(memory: Memory, options: SlackOptions, now: float, zone: tzin
     if not options.critical_at_once:
         return ()
     report = latest(memory)
-    return critical(report, memory.records(), _edition(memory, report, options, now, zone), options)
+    return critical(report, memory.records(), _edition(memory, options, now, zone), options)
 
 
 def send(
@@ -84,18 +82,23 @@ def send(
     return tuple(poster.post(post, log, now) for post in posts)
 
 
-def _edition(memory: Memory, report: Report, options: SlackOptions, now: float, zone: tzinfo) -> Edition:
-    since = now - (options.collecting_days + 1) * DAY
-    names = [d.evidence.name for d in report.deployments] if options.collecting_days else []
-    seen = {name: first for name in names if (first := _first_seen(memory, name, since)) is not None}
+def watched_since(memory: Watching, collecting_days: float, now: float) -> Mapping[str, float]:
+    """Since when each deployment is watched, as far back as `collecting_days` ask."""
+    return memory.first_seen(now - (collecting_days + 1) * DAY) if collecting_days else {}
+
+
+def _edition(memory: Memory, options: SlackOptions, now: float, zone: tzinfo) -> Edition:
+    def told_at(key: str) -> float | None:
+        known = memory.delivery_log.state(key)
+        return known.changed_at if known is not None and known.state == "sent" else None
+
+    def reported(channel: str) -> float | None:
+        # What people saw counts, not how the run ended: a picture that failed does not unsay the message above it.
+        before = (period_of(now, zone, weeks_before=n) for n in range(1, _MOST_WEEKS_BACK + 1))
+        return next((at for period in before if (at := told_at(week_key(channel, period))) is not None), None)
 
     def announced(channel: str, advice: str) -> bool:
-        known = memory.delivery_log.state(advice_key(channel, advice))
-        return known is not None and known.state == "sent"
+        return told_at(advice_key(channel, advice)) is not None
 
-    return Edition(now, memory.last_success("report"), period_of(now, zone), zone, seen, announced)
-
-
-def _first_seen(memory: Memory, name: str, since: float) -> float | None:
-    history = memory.fact_history(name, _WATCHED, since)
-    return min((values[0][0] for values in history.values() if values), default=None)
+    seen = watched_since(memory, options.collecting_days, now)
+    return Edition(now, period_of(now, zone), zone, seen, announced, reported)

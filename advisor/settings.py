@@ -18,7 +18,7 @@ from advisor.domain import quantity
 from advisor.domain.errors import ConfigError
 from advisor.domain.evidence import FlagValue, Slo, Workload
 from advisor.domain.policy import Policy
-from advisor.engines.vllm.flags import FLAGS, normalise
+from advisor.engines import FLAG_NAMES, normalise
 from advisor.outlets.slack.options import SlackOptions
 from advisor.service_options import LoggingOptions, ScheduleOptions, StoreOptions
 from advisor.sources.engine_endpoint import EngineOptions
@@ -39,8 +39,8 @@ def _flags(stated: Mapping[str, FlagValue]) -> Mapping[str, FlagValue]:
     flags: dict[str, FlagValue] = {}
     for written, value in stated.items():
         name = written.removeprefix("--").replace("-", "_")
-        if name not in FLAGS:
-            raise ValueError(f"no flag that sizes a server is called {name[:60]!r}; {nearest(name, FLAGS)}")
+        if name not in FLAG_NAMES:
+            raise ValueError(f"no flag that sizes a server is called {name[:60]!r}; {nearest(name, FLAG_NAMES)}")
         flags[name] = normalise(name, value)
     return flags
 
@@ -83,7 +83,12 @@ class DeploymentOptions(BaseModel):
     workload: Workload | None = Field(None, description="interactive or batch")
     slo: SloOptions = Field(default_factory=SloOptions, description="objectives of this deployment")
     flags: RunningFlags = Field(default_factory=dict, description="running flags that no source tells")
+    replica_flags: Mapping[str, RunningFlags] = Field(
+        default_factory=dict,
+        description="running flags of single replicas, by instance, where they are not those of all",
+    )
     startup_logs: tuple[Path, ...] = Field((), description="start-up logs of its engines")
+    manifests: tuple[Path, ...] = Field((), description="files that say how its engines are started")
     sweeps: tuple[Path, ...] = Field((), description="results of load tests with its flags")
     model_config_file: Path | None = Field(None, description="config.json of its model")
 
@@ -97,6 +102,10 @@ class Config(BaseModel):
     engines: tuple[EngineOptions, ...] = Field((), description="engines to ask directly")
     logs: LogOptions | None = Field(None, description="request logs")
     startup_logs: tuple[Path, ...] = Field((), description="start-up logs, joined by the model's name")
+    manifests: tuple[Path, ...] = Field(
+        (), description="files that say how engines are started, joined by the model's name"
+    )
+    processes: bool = Field(default=False, description="read the command lines of the engines on this host")
     sweeps: tuple[Path, ...] = Field((), description="results of load tests; needs a single deployment")
     model_config_file: Path | None = Field(None, description="config.json of the model; needs a single deployment")
     evidence: tuple[Path, ...] = Field((), description="evidence files")

@@ -67,6 +67,8 @@ cd "$root"
 mkdir -p .before
 pivot_root . .before
 umount -l /.before
+# systemd mounts a service's credentials in a namespace of the side, from which they must find their way here.
+mount --make-rshared /
 exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     /lib/systemd/systemd --system --unit=test.target --log-target=console
 """

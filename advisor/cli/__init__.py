@@ -26,6 +26,8 @@ COMMANDS = {
     "reopen": "let snoozed or rejected advice speak again",
     "report": "the weekly report, now: to look at, or --post to Slack",
     "rules": "the rule packs: list, lint, test",
+    "backtest": "what would have been advised, replayed over history",
+    "sweep": "the load test to run, with the deployment's own lengths; its result",
     "doctor": "sources reachable, metrics present, missing or renamed, coverage",
     "config": "the configuration: check, schema, show",
     "completion": "the script by which bash, zsh or fish completes commands",

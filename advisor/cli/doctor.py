@@ -14,7 +14,9 @@ from advisor.cli.sources import request, source_options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from advisor.domain.evidence import Evidence, RequestLog
     from advisor.domain.report import DeploymentReport, Report
+    from advisor.sources.request_log import LogOptions
 
 GAUGES = {"kv_usage": "KV cache usage"}
 COUNTERS = {
@@ -45,7 +47,8 @@ def command(**given: Any) -> int:
     report = run_once(
         asked.settings, asked.window, set_flags=asked.set_flags, deployment=asked.deployment, tell=notes.append
     )
-    for label, text in _rows(report, [note for note in notes if not STEP_TIME.fullmatch(note)]):
+    notes = [note for note in notes if not STEP_TIME.fullmatch(note)]
+    for label, text in _rows(report, notes, asked.settings.logs):
         click.echo(_laid_out(label, plain(text)))
     return 0 if report.deployments else NOT_JUDGED
 
@@ -56,11 +59,12 @@ def _laid_out(label: str, text: str) -> str:
     return (wrapped or label).rstrip()
 
 
-def _rows(report: Report, notes: list[str]) -> Iterator[tuple[str, str]]:
+def _rows(report: Report, notes: list[str], logs: LogOptions | None) -> Iterator[tuple[str, str]]:
     """What to print: a label and a text each."""
     yield "SOURCES", "" if report.sources else "none named: --prometheus, --engine, --logs, --startup-log, --evidence"
     for source in report.sources:
         yield f"  {source.status}", f"{source.name}: {source.detail}"
+    yield from (("  log", told) for told in _log_files(logs))
     for note in notes:
         yield "  note", note
     for deployment in report.deployments:
@@ -68,23 +72,72 @@ def _rows(report: Report, notes: list[str]) -> Iterator[tuple[str, str]]:
         yield from _deployment(deployment)
 
 
+def _log_files(logs: LogOptions | None) -> Iterator[str]:
+    """How each log file is written, and what share of its lines was understood."""
+    from advisor.sources.request_log import survey
+
+    for file in survey(logs) if logs else ():
+        if file.problem:
+            yield f"{file.path}: {file.problem}"
+        else:
+            others = f", {file.others:,} of something else" if file.others else ""
+            yield (
+                f"{file.path}: {file.format}; {file.understood_share:.1%} of {file.lines:,} lines understood, "
+                f"{file.requests:,} of finished requests{others}"
+            )
+
+
+def _logged(log: RequestLog) -> str:
+    """What became of the requests that the log has."""
+    without = f"{log.without_usage:,} without both lengths" if log.without_usage else ""
+    cured = " (streams: stream_options.include_usage)" if log.without_usage else ""
+    ends = [f"{log.served.n:,} with both lengths", without + cured, f"{log.refused:,} refused for length"]
+    return f"{log.requests:,} requests: {', '.join([*filter(None, ends), f'{log.failed:,} failed'])}"
+
+
 def _deployment(report: DeploymentReport) -> Iterator[tuple[str, str]]:
+    from advisor.outlets.phrases import engine
+
     evidence = report.evidence
     yield "DEPLOYMENT", evidence.name
-    yield "  engines", f"{len(evidence.engines)} of {evidence.engine} {evidence.engine_version or '(version unknown)'}"
+    version = "" if evidence.engine_version else " (version unknown)"
+    yield "  engines", f"{len(evidence.every_engine)} of {engine(evidence)}{version}"
     for flag in FLAGS:
-        known = evidence.flags.get(flag)
-        missing = f"missing: --startup-log or --set {flag}=N"
-        told = f"{known.value} ({known.source.replace('_', ' ')})" if known else missing
-        yield "  flag", f"{flag} {told}"
+        yield "  flag", f"{flag} {_told(evidence, flag)}"
     if evidence.engines:
         present, absent = _metrics(report)
         yield "  metrics", f"present: {', '.join(present) or 'none'}"
         yield "  metrics", f"missing or renamed: {', '.join(absent) or 'none'}"
+        for reason, facts in _never_told(evidence.engine).items():
+            yield "  lacks", f"{reason} [{', '.join(facts)}]"
+    if evidence.log is not None:
+        yield "  log", _logged(evidence.log)
     coverage = report.facts["length_coverage"]
     yield "  coverage", coverage.unknown or f"{coverage.number:.1%} of finished requests are in the log"
     for reason, rules in _open_rules(report).items():
         yield "  open", f"{reason} [{', '.join(rules)}]"
+
+
+def _told(evidence: Evidence, flag: str) -> str:
+    """The value of a flag and who says so, or what would tell it."""
+    from advisor.engines import flags_of
+
+    known = evidence.flags.get(flag)
+    if known is not None:
+        return f"{known.value} ({known.source.replace('_', ' ')})"
+    own = flags_of(evidence.engine)
+    return (own.lacks(flag) if own else None) or f"missing: --startup-log or --set {flag}=N"
+
+
+def _never_told(kind: str) -> dict[str, list[str]]:
+    """What this kind of engine never exposes, each reason once, with the facts it keeps Unknown."""
+    from advisor.engines import METRICS
+
+    lacking: dict[str, list[str]] = {}
+    if metrics := METRICS.get(kind):
+        for fact, reason in metrics.never_tells.items():
+            lacking.setdefault(reason, []).append(fact)
+    return lacking
 
 
 def _open_rules(report: DeploymentReport) -> dict[str, list[str]]:
@@ -97,9 +150,12 @@ def _open_rules(report: DeploymentReport) -> dict[str, list[str]]:
 
 
 def _metrics(report: DeploymentReport) -> tuple[list[str], list[str]]:
-    engines = report.evidence.engines
-    have = {word: any(e.windows.total(name) is not None for e in engines) for name, word in COUNTERS.items()}
-    have |= {word: any(name in e.lengths for e in engines) for name, word in HISTOGRAMS.items()}
-    have |= {word: any(name in e.latencies for e in engines) for name, word in LATENCIES.items()}
-    have |= {word: any(getattr(e.samples, name) is not None for e in engines) for name, word in GAUGES.items()}
+    """What the engines showed, and what an engine of their kind may show and these did not."""
+    from advisor.engines import METRICS
+
+    engines, kind = report.evidence.engines, METRICS[report.evidence.engine]
+    have = {w: any(e.windows.total(n) is not None for e in engines) for n, w in COUNTERS.items() if n in kind.counters}
+    have |= {w: any(n in e.lengths for e in engines) for n, w in HISTOGRAMS.items() if n in kind.histograms}
+    have |= {w: any(n in e.latencies for e in engines) for n, w in LATENCIES.items() if n in kind.histograms}
+    have |= {w: any(getattr(e.samples, n) is not None for e in engines) for n, w in GAUGES.items() if kind.gauges}
     return [w for w, there in have.items() if there], [w for w, there in have.items() if not there]

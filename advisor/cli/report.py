@@ -30,10 +30,12 @@ def command(form: str, post: bool, store_path: Path | None, config_file: Path | 
     from advisor.store import Store
 
     settings = read_settings(config_file)
+    if post:
+        _check_the_way(settings.slack)
     store = Store.open(store_path or settings.store.path, readonly=not post)
     try:
-        if post:
-            return _post(settings, store)
+        if post and settings.slack is not None:
+            return _post(settings, settings.slack, store)
         click.echo(_rendered(form, settings, store))
     finally:
         store.close()
@@ -97,17 +99,28 @@ def _call(channel: str, message: Message, under: dict[str, str]) -> dict[str, An
     return {"method": "chat.postMessage", "arguments": {"channel": channel, **under, **message.payload()}}
 
 
-def _post(settings: Settings, store: Store) -> int:
+def _check_the_way(options: SlackOptions | None) -> None:
+    """Before anything is noted in the store: the daemon can often read a secret that its colleague here cannot."""
+    from advisor.domain.errors import SourceError, UsageError
+    from advisor.outlets.slack.failure import RefusedError
+    from advisor.outlets.slack.transport import transport
+
+    if options is None:
+        raise UsageError("nowhere to post to: configure slack in the daemon's configuration, and name it with -c")
+    try:
+        transport(options)
+    except RefusedError as error:
+        raise SourceError(f"{error}; nothing was posted: do it as the service's user, or wait for the daemon") from None
+
+
+def _post(settings: Settings, options: SlackOptions, store: Store) -> int:
     import time
 
     from advisor import reporting
-    from advisor.domain.errors import UsageError
     from advisor.outlets.plain import plain
 
-    if settings.slack is None:
-        raise UsageError("nowhere to post to: configure slack in the daemon's configuration, and name it with -c")
-    posts = _posts(settings, store, settings.slack)
-    outcomes = reporting.send(posts, store.delivery_log, settings.slack, time.time())
+    posts = _posts(settings, store, options)
+    outcomes = reporting.send(posts, store.delivery_log, options, time.time())
     for outcome in outcomes:
         click.echo(plain(str(outcome)))
     return 0 if all(outcome.complete for outcome in outcomes) else NOT_JUDGED

@@ -35,6 +35,15 @@ _OPTIONS = (
     click.option(
         "--startup-log", "startup_logs", multiple=True, type=FILE, metavar="PATH", help="Start-up log of an engine."
     ),
+    click.option(
+        "--manifest",
+        "manifests",
+        multiple=True,
+        type=FILE,
+        metavar="FILE",
+        help="How engines are started: Kubernetes, Helm values, compose, docker inspect, systemd unit.",
+    ),
+    click.option("--processes", is_flag=True, help="The command lines of the engines on this host."),
     click.option("--sweep", "sweeps", multiple=True, type=FILE, metavar="FILE", help="Results of a load test."),
     click.option("--model-config", "model_config_file", type=FILE, metavar="PATH", help="config.json of the model."),
     click.option("--evidence", multiple=True, type=FILE, metavar="FILE", help="What is known without any server."),
@@ -83,7 +92,7 @@ def request(given: Mapping[str, Any]) -> Request:
 
     settings = read_settings(given["config_file"], _settings_of(given))
     until = _until(given["until"])
-    flags = tuple(_set_flag(text) for text in given["set_flags"])
+    flags = tuple(set_flag(text) for text in given["set_flags"])
     return Request(settings, Window(until - settings.since, until), flags, given["deployment"])
 
 
@@ -99,8 +108,9 @@ def _settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
         "slo": slo,
         "policy": policy,
         "strict": given["strict"] or None,
+        "processes": given["processes"] or None,
         **{name: given[name] for name in ("model_config_file", "since", "workload")},
-        **{name: list(given[name]) for name in ("startup_logs", "sweeps", "evidence", "rules")},
+        **{name: list(given[name]) for name in ("startup_logs", "manifests", "sweeps", "evidence", "rules")},
     }
     return _given(shaped)
 
@@ -128,11 +138,11 @@ def _until(text: str | None) -> float:
     return seconds
 
 
-def _set_flag(text: str) -> SetFlag:
+def set_flag(text: str) -> SetFlag:
     """`max_num_seqs=64` or `DEPLOYMENT:max_num_seqs=64`; the deployment's name may itself hold colons."""
     from advisor.cycle import SetFlag
     from advisor.domain.errors import UsageError
-    from advisor.engines.vllm.flags import FLAGS, normalise
+    from advisor.engines import FLAG_NAMES, normalise
     from advisor.sources.yaml_file import nearest
 
     left, equals, value = text.partition("=")
@@ -140,8 +150,9 @@ def _set_flag(text: str) -> SetFlag:
     name = name.strip().removeprefix("--").replace("-", "_")
     if not equals or (colon and not deployment):
         raise UsageError(f"--set {text[:60]!r}: write FLAG=VALUE or DEPLOYMENT:FLAG=VALUE")
-    if name not in FLAGS:
-        raise UsageError(f"--set {text[:60]!r}: no flag that sizes a server is called {name!r}; {nearest(name, FLAGS)}")
+    if name not in FLAG_NAMES:
+        known = nearest(name, FLAG_NAMES)
+        raise UsageError(f"--set {text[:60]!r}: no flag that sizes a server is called {name!r}; {known}")
     try:
         return SetFlag(deployment or None, name, normalise(name, _word(value.strip())))
     except ValueError as error:

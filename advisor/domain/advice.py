@@ -47,7 +47,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One recommendation, with everything needed to judge, try, verify and undo it."""
+    """One recommendation, with everything needed to judge, try, verify and undo it.
+
+    trial: how to try it on one replica first, what that costs, and what a canary already shows; may be empty.
+    """
 
     id: str
     rule: str
@@ -67,6 +70,7 @@ class Advice:
     verify: str
     undo: str
     options: tuple[Mapping[str, object], ...] = ()
+    trial: str = ""
 
 
 @dataclass(frozen=True, slots=True)

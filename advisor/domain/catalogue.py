@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from .failure import FAILURES
 
 Unit = Literal["tokens", "ratio", "bytes", "sequences", "requests", "seconds", "1/s", "replicas", "-"]
 
@@ -42,6 +45,15 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("refused_share_now", "ratio", "requests refused for their length, of all requests"),
     ("finish_length_share", "ratio", "requests cut off at max_model_len, of those that finished"),
     ("length_coverage", "ratio", "requests with token counts in the log, of those the engine finished"),
+    ("length_shift", "-", "how far total tokens moved within the window: PSI, 0 for not at all, over 0.1 tells"),
+    ("length_shift_noise", "-", "the PSI that chance alone makes of so many requests"),
+    (
+        "length_tail_excess",
+        "-",
+        "at least so many times the promised share of later requests exceeds what was enough for earlier ones",
+    ),
+    ("length_decision_drift", "ratio", "later bound on what requests need / earlier one - 1; 0 within its interval"),
+    ("length_shift_client", "-", "the client (a salted hash) who explains the change; many, or not logged"),
     ("observed_days", "-", "days that the length sample spans"),
     ("observed_seconds", "seconds", "how long the present epoch was observed"),
     ("recommended_max_model_len", "tokens", "p99.9 of what requests need plus the margin, rounded up to 1,024"),
@@ -79,15 +91,69 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("max_num_seqs", "sequences", "the sequence cap that runs now"),
     ("max_model_len", "tokens", "the length limit that runs now"),
     ("max_num_batched_tokens", "tokens", "the token budget of a step that runs now"),
+    ("max_num_seqs_configured", "sequences", "the sequence cap that was configured, where another one runs"),
     ("replicas", "replicas", "replicas that serve now"),
+    ("gpu_memory_utilization", "ratio", "share of each GPU's memory that the engine takes"),
+    ("tensor_parallel_size", "-", "GPUs that share every layer of one replica"),
+    ("api_server_count", "-", "front-end processes of one server"),
+    ("block_size", "tokens", "tokens that one block of the cache holds"),
+    ("flags_in_dispute", "-", "flags that two kinds of sources tell differently"),
+    ("speculative_tokens", "-", "tokens that a draft proposes each step"),
+    ("server_failure", "-", "why the server did not start, or died of memory, by its own last words"),
+    (
+        "servable_max_model_len",
+        "tokens",
+        "longest limit that the cache can serve, or what requests need where that is less",
+    ),
+    ("startable_max_num_seqs", "sequences", "most sequences that the engine would start with"),
+    ("startable_gpu_memory_utilization", "ratio", "share of memory to try after this failure"),
+    ("sufficient_tensor_parallel_size", "-", "least GPUs a replica whose memory holds the weights and enough cache"),
+    (
+        "kv_copies",
+        "-",
+        "ranks that hold the same piece of the cache, for lack of KV heads",
+    ),
+    ("prompts_at_cap_share_of_budget", "ratio", "median prompts on every seat / max_num_batched_tokens"),
+    ("prompt_tokens_per_pass", "tokens", "prompt tokens that one pass takes at most, by the engine's own flag for it"),
+    (
+        "budget_within_itl",
+        "tokens",
+        "token budget whose full step fits the ITL objective, in proportion to a full step",
+    ),
+    ("throughput_knee", "sequences", "swept concurrency beyond which tokens per second no longer rise"),
+    ("throughput_beyond_knee", "ratio", "tokens per second at the highest concurrency swept / at the knee"),
     ("prefill_tokens_per_step_left", "tokens", "max_num_batched_tokens minus recommended_max_num_seqs"),
     (
         "prefill_share_of_budget",
         "ratio",
         "prefill tokens computed / what the budget admits, while requests wait",
     ),
+    (
+        "recommended_max_num_batched_tokens",
+        "tokens",
+        "the token budget whose full step fits the objectives and whose prompts fit demand",
+    ),
+    ("next_max_num_batched_tokens", "tokens", "the budget advised now: down in one step, up at most fourfold"),
+    ("full_step_seconds", "seconds", "a step whose budget is full, at the concurrency observed"),
+    ("full_step_at_next_budget", "seconds", "the same at next_max_num_batched_tokens"),
+    ("prefill_efficiency", "ratio", "share of a full step that computes prompts"),
+    ("prefill_efficiency_at_next_budget", "ratio", "the same at next_max_num_batched_tokens"),
+    (
+        "prefill_tokens_per_step_at_next_budget",
+        "tokens",
+        "prompt tokens that a step of next_max_num_batched_tokens takes beside running_p95 sequences",
+    ),
+    ("budget_ceiling_at_next_budget", "sequences", "budget_ceiling at next_max_num_batched_tokens"),
+    (
+        "demand_over_capacity_at_next_budget",
+        "ratio",
+        "demand p99 / what the replicas carry at next_max_num_batched_tokens with headroom",
+    ),
+    ("ttft_at_next_budget", "seconds", "time to first token of a p99 prompt at next_max_num_batched_tokens"),
+    ("kv_pool_tokens_at_next_budget", "tokens", "KV pool after that change of the budget, between two bounds"),
     ("time_at_sequence_cap", "ratio", "(engine, scrape) pairs at the sequence cap while requests wait"),
     ("time_at_next_cap", "ratio", "(engine, scrape) pairs whose running and waiting requests would fill the next cap"),
+    ("time_at_full_seats", "ratio", "(engine, scrape) pairs with every seat of the sequence cap taken"),
     ("waiting_share", "ratio", "(engine, scrape) pairs in which requests wait"),
     ("running_p95", "requests", "95th percentile of running requests, per engine"),
     ("running_max", "requests", "most running requests seen on one engine"),
@@ -100,6 +166,8 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("tpot_p99", "seconds", "99th percentile over requests of each one's mean time per output token"),
     ("itl_mean", "seconds", "mean gap between output tokens"),
     ("itl_p99", "seconds", "99th percentile of the gaps between output tokens"),
+    ("itl_base", "seconds", "mean gap between tokens that an empty batch would have, from the mix line"),
+    ("itl_per_sequence", "seconds", "what each decoding sequence adds to it with the same traffic"),
     (
         "itl_at_next_cap",
         "seconds",
@@ -112,6 +180,14 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("slo_attainment_itl", "ratio", "gaps between tokens within the ITL target"),
     ("prefix_cache_hit_rate", "ratio", "prompt tokens found in the prefix cache / looked up"),
     ("replica_imbalance", "ratio", "mean running requests of the busiest engine / of all engines"),
+    ("split_cut_tokens", "tokens", "the gap in total tokens that parts two populations, rounded up to 1,024"),
+    ("split_long_share", "ratio", "requests beyond that gap, of all requests"),
+    ("split_long_kv_share", "ratio", "cache held x time by requests beyond that gap, of all requests"),
+    ("split_short_ceiling", "sequences", "sequences that a replica of the short requests' pool holds"),
+    ("split_long_ceiling", "sequences", "sequences that a replica of the long requests' pool holds"),
+    ("split_short_replicas", "replicas", "replicas that a pool for the short requests needs"),
+    ("split_long_replicas", "replicas", "replicas that a pool for the long requests needs"),
+    ("split_gain", "ratio", "replicas that two pools save, of those that one pool needs for the same demand"),
     ("demand_requests_per_second_p99", "1/s", "99th percentile of 5-minute arrival rates of the deployment"),
     ("demand_requests_per_second_mean", "1/s", "mean arrival rate of the deployment"),
     (
@@ -119,11 +195,26 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
         "1/s",
         "largest 5-minute rate one replica served within its objectives",
     ),
+    ("capacity_at_cap", "1/s", "requests per second of one replica with every seat of the present cap taken"),
+    ("capacity_at_next_cap", "1/s", "the same at next_max_num_seqs"),
+    ("demand_over_cap_capacity", "ratio", "demand p99 / what the replicas carry at the present cap"),
     ("demand_over_capacity", "ratio", "demand p99 / what the replicas carry at the proposed cap with headroom"),
     ("saturated_requests_per_second", "1/s", "what the deployment served while requests waited all the time"),
     ("demand_over_saturated_rate", "ratio", "demand p99 / what was served while saturated, with headroom"),
     ("sequences_demanded", "sequences", "sequences in service that demand p99 asks of one replica (Little's law)"),
+    (
+        "late_share_at_next_cap",
+        "ratio",
+        "requests that wait longer than the TTFT objective for a seat of next_max_num_seqs, at demand p99",
+    ),
+    ("replicas_to_keep", "replicas", "fewest replicas whose load at demand p99 was seen within the objectives"),
+    ("replicas_left_ratio", "ratio", "engines that left within the window / engines that serve now"),
     ("recommended_replicas", "replicas", "replicas that carry demand p99 with headroom"),
 )
 
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "binding_ceiling": ("memory", "latency", "budget", "demand"),
+    "server_failure": ("none", *FAILURES),
+}
+"""Facts whose value is a word, and the words they take."""
 CATALOGUE: dict[str, FactSpec] = {name: FactSpec(name, unit, meaning) for name, unit, meaning in _ROWS}

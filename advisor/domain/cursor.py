@@ -85,8 +85,23 @@ class Unsettled:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalCursor:
+    """How far the messages of one unit or identifier, the `stream`, are read in the journal.
+
+    place: journald's own cursor of the last entry, empty where it knows it no longer. seconds: UNIX time of that entry.
+    format: how its lines are written, empty when unknown.
+    """
+
+    stream: str
+    place: str
+    seconds: float
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Cursors:
     """Everything that following request logs remembers between two readings."""
 
     files: tuple[Cursor, ...] = ()
     unsettled: Unsettled | None = None
+    journal: tuple[JournalCursor, ...] = ()

@@ -9,8 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from .canary import Rollout
 from .fact import Fact
-from .histogram import Buckets, Floats, Ints, JointCounts, TokenCounts
+from .failure import Failure
+from .histogram import BucketHours, Buckets, Floats, Ints, JointCounts, TokenCounts
+from .length_history import LengthHistory
 
 FlagValue = int | float | str | bool
 FlagSource = Literal[
@@ -18,6 +21,7 @@ FlagSource = Literal[
     "models_endpoint",
     "startup_log",
     "process",
+    "manifest",
     "metrics",
     "config",
     "command_line",
@@ -30,8 +34,9 @@ TRUST: tuple[FlagSource, ...] = (
     "server_info",
     "models_endpoint",
     "startup_log",
-    "process",
     "metrics",
+    "process",
+    "manifest",
     "command_line",
     "config",
     "inferred",
@@ -107,10 +112,16 @@ class GpuInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReportedPool:
-    """The KV pool of one engine in tokens, as the engine printed or exported it. `source` is for people."""
+    """The KV pool of one engine in tokens, as the engine printed or exported it. `source` is for people.
+
+    `max_concurrency` is how many requests of full length it says would fit. `nominal`: blocks x tokens of a block, more
+    than requests can hold where layers of several kinds share the blocks.
+    """
 
     tokens: int
     source: str
+    max_concurrency: float | None = None
+    nominal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +157,7 @@ class RequestLog:
     refused: how many were refused for their length; failed: other errors; without_usage: answered without counts.
     cut: total tokens of requests that finished with reason `length`.
     arrivals: requests that arrived per 5-minute slot; key = UNIX seconds of the slot's start.
+    history: how the lengths of served requests went with time and with clients; None where nobody kept that.
     """
 
     served: JointCounts
@@ -160,6 +172,7 @@ class RequestLog:
     arrivals: Mapping[int, int]
     latency: LatencySample | None
     source: str
+    history: LengthHistory | None = None
 
     @property
     def requests(self) -> int:
@@ -227,6 +240,11 @@ class CounterWindows:
         return float(np.nansum(values))
 
 
+EpochCause = Literal["restarted", "changed", "counters_reset", "first_seen"]
+"""Why an epoch begins where it does: a process began, the settings that it exposes became others, its counters began
+again without a known start, or nothing was read of it before."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class EngineSeries:
     """One engine (one scheduler: a replica, or one data-parallel rank of it).
@@ -235,6 +253,7 @@ class EngineSeries:
     latencies: `ttft`, `itl`, `tpot`, `queue` histograms in seconds over the present epoch.
     epoch_start: UNIX seconds since which flags, version and hardware are not known to have changed.
     lifetime: True when everything was read in one scrape and covers the time since the process started.
+    length_hours: the same histograms as `lengths`, hour by hour.
     flags, version, pool_tokens: what this engine itself runs with, as far as it says so; siblings may differ.
     """
 
@@ -249,6 +268,8 @@ class EngineSeries:
     flags: Mapping[str, Flag] = field(default_factory=dict)
     version: str | None = None
     pool_tokens: int | None = None
+    epoch_cause: EpochCause | None = None
+    length_hours: Mapping[str, BucketHours] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,26 +286,45 @@ SloStatistic = Literal["mean", "p99"]
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One load level of a sweep. Seconds; None is not reported."""
+    """One load level of a sweep. Seconds; None is not reported.
+
+    computed: `concurrency` was not set but follows from throughput and latency (Little's law).
+    at_most: the time per token was not reported; it is no more than `tpot_seconds`, so the level can hold but not fail.
+    """
 
     concurrency: float
     tpot_seconds: float
     ttft_seconds: float | None = None
     requests_per_second: float | None = None
     statistic: SloStatistic = "mean"
+    requests: int | None = None
+    computed: bool = False
+    at_most: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A load test of this deployment at rising concurrency, and where it came from."""
+    """A load test of this deployment at rising concurrency, and where it came from.
+
+    model, engine_version, flags: what it was run on, as far as its results say so. in_flight: concurrency is what a
+    load generator kept in flight, which may be more than the engine had seats for; else it is sequences that ran.
+    """
 
     points: tuple[SweepPoint, ...]
     source: str
+    model: str | None = None
+    engine_version: str | None = None
+    flags: Mapping[str, FlagValue] = field(default_factory=dict)
+    in_flight: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
-    """Everything observed of one deployment over one window. Every part may be missing; what is missing is Unknown."""
+    """Everything observed of one deployment over one window. Every part may be missing; what is missing is Unknown.
+
+    engines: those that run alike, the most of the deployment; ceilings are taken from them. apart: those that run with
+    other settings (canaries, or a rollout under way); their traffic counts, their latencies are of another epoch.
+    """
 
     name: str
     window: Window
@@ -307,6 +347,19 @@ class Evidence:
     sweep: Sweep | None = None
     max_concurrency_seen: int | None = None
     stated: Mapping[str, Fact] = field(default_factory=dict)
+    apart: tuple[EngineSeries, ...] = ()
+    rollout: Rollout | None = None
+    failure: Failure | None = None
+
+    @property
+    def every_engine(self) -> tuple[EngineSeries, ...]:
+        """All engines: what traffic asks of the deployment, whatever the settings of the one that serves it."""
+        return (*self.engines, *self.apart)
+
+    @property
+    def sized_engines(self) -> tuple[EngineSeries, ...]:
+        """Of those that run alike the ones that were seen running in their present epoch; all, where none was."""
+        return tuple(engine for engine in self.engines if engine.samples.time.size) or self.engines
 
     @property
     def best_joint(self) -> JointCounts | None:
@@ -322,6 +375,11 @@ class Evidence:
         """A flag that is a whole number, or None."""
         value = self.flag(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def number_flag(self, name: str) -> float | None:
+        """A flag that is a number, whole or not, or None."""
+        value = self.flag(name)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def as_floats(values: npt.ArrayLike) -> Floats:

@@ -169,3 +169,20 @@ class Buckets:
         sums = [p.total for p in listed]
         total = None if any(s is None for s in sums) else float(sum(s for s in sums if s is not None))
         return cls.from_cumulative(common, cumulative, total)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BucketHours:
+    """A Prometheus histogram hour by hour: `start` are UNIX seconds of hours, `counts` is hours x (edges + 1)."""
+
+    start: Floats
+    edges: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, end: Floats, edges: Floats, counts: Floats) -> BucketHours:
+        """From windows that end at these moments (UNIX seconds), each with so many new observations a bucket."""
+        hours, place = np.unique(np.ceil(end / 3600) - 1, return_inverse=True)
+        summed = np.zeros((hours.size, edges.size + 1))
+        np.add.at(summed, place, np.nan_to_num(counts))
+        return cls(hours * 3600, edges, summed)

@@ -16,7 +16,8 @@ LIVE: tuple[LifeState, ...] = ("open", "queued", "snoozed", "rejected", "applied
 class Score:
     """One prediction held against what happened. `held` is None where the two windows cannot be compared.
 
-    low, high: what was predicted; before, after: the metric in the window before the change and in the one after.
+    low, high: what was predicted; before, after: the metric in the window before the change and in the one after, or
+    on the same hours of both where `hours` says how many were compared; then low and high are for these hours, too.
     """
 
     metric: str
@@ -27,6 +28,7 @@ class Score:
     after: float | None
     held: bool | None
     note: str = ""
+    hours: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

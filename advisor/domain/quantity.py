@@ -14,6 +14,10 @@ BYTES = (
 )
 RATIO = {"%": 0.01}
 COUNT = {"": 1.0, "tokens": 1.0}
+ENGINE_COUNT = {letter: 1000.0**k for k, letter in enumerate("kmgt", 1)} | {
+    letter: 1024.0**k for k, letter in enumerate("KMGT", 1)
+}
+"""Suffixes as vLLM reads them: lower case is decimal, upper case binary."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(%|[A-Za-z]*)\s*")
 
@@ -55,7 +59,7 @@ def ratio(text: str | float) -> float:
 
 def tokens(text: str | float) -> int:
     """A whole, non-negative count of tokens."""
-    value = parse(text, COUNT | {"k": 1000.0, "K": 1024.0}, bare="")
+    value = parse(text, COUNT | ENGINE_COUNT, bare="")
     if value < 0 or value != int(value):
         raise ValueError(f"{str(text)[:40]!r} is not a whole number of tokens")
     return int(value)

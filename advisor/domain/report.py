@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .advice import Judgement
+from .canary import Canary
 from .evidence import Evidence, Window
 from .fact import FactSheet
 from .pictures import Pictures
@@ -30,6 +31,7 @@ class DeploymentReport:
     facts: FactSheet
     judgement: Judgement
     pictures: Pictures = field(default_factory=Pictures)
+    canaries: tuple[Canary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from advisor.domain.evidence import FlagValue
+from advisor.domain.failure import Failure
 
 GIB = 2.0**30
 
@@ -30,6 +31,7 @@ class StartupFacts:
     kv_available_bytes: for the cache, on the GPU that has least; weights_bytes: on the GPU that has most.
     max_concurrency: requests of full length that fit into one engine, the least over engines.
     engines: data-parallel engines that printed a pool; 0 when none did.
+    failure: why this start ended without a server, or why the server died of memory.
     """
 
     engine: str
@@ -43,3 +45,4 @@ class StartupFacts:
     max_concurrency: float | None = None
     memory: MemoryBreakdown | None = None
     engines: int = 0
+    failure: Failure | None = None

@@ -7,32 +7,72 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from advisor.domain.catalogue import CATALOGUE
-from advisor.domain.evidence import Evidence
-from advisor.domain.fact import Fact, FactSheet, measured, unknown
+from advisor.domain.evidence import Evidence, Flag
+from advisor.domain.fact import Fact, FactSheet, computed, measured, unknown
 from advisor.domain.policy import Policy
+from advisor.engines import never_tells
 
 from . import (
+    budget_target,
     capacity,
     context_limit,
+    drift,
+    flag_sources,
+    fleet_size,
+    full_step,
     kv_cache,
     latency,
     latency_ceiling,
     lengths,
     load,
     memory_ceiling,
+    missed_share,
+    populations,
     saturation,
+    seat_wait,
     sequence_cap,
+    sharding,
+    start,
     step_time,
+    throughput_knee,
     token_budget,
 )
+from .kv.drafts import drafted_tokens
 
-FLAG_FACTS = ("max_num_seqs", "max_model_len", "max_num_batched_tokens")
+FLAG_FACTS = (
+    "max_num_seqs",
+    "max_model_len",
+    "max_num_batched_tokens",
+    "gpu_memory_utilization",
+    "tensor_parallel_size",
+    "api_server_count",
+    "block_size",
+)
+STATED_BY_PEOPLE = ("process", "manifest", "config", "command_line")
+SIZED = (
+    "memory_ceiling_guaranteed",
+    "memory_ceiling_expected",
+    "latency_ceiling",
+    "budget_ceiling",
+    "recommended_max_num_seqs",
+    "next_max_num_seqs",
+    "capacity_requests_per_second_per_replica",
+    "demand_over_capacity",
+    "saturated_requests_per_second",
+    "demand_over_saturated_rate",
+    "recommended_replicas",
+    "recommended_max_num_batched_tokens",
+    "next_max_num_batched_tokens",
+)
+"""What the settings of the replicas decide, and what therefore nobody can tell while these are being changed."""
 WHOLE_WINDOW = (
     "refused_share_now",
     "finish_length_share",
     "refused_share_at_recommended",
     "recommended_max_model_len",
     "length_coverage",
+    *drift.FACTS,
+    *populations.FACTS,
 )
 WHOLE_WINDOW_ENDS = (
     "_tokens_p50",
@@ -51,28 +91,57 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     A stated fact is used where nothing that was read yields it, by later estimates too.
     """
     known = {name: _stated(evidence, name) for name in CATALOGUE}
+    passing = evidence.rollout.reason if evidence.rollout and evidence.rollout.refuses_ceilings else None
 
     def add(facts: Mapping[str, Fact]) -> None:
         for name, fact in facts.items():
-            known[name] = fact if not fact.is_unknown or known[name].is_unknown else known[name]
+            told = fact if passing is None or name not in SIZED else unknown(passing)
+            known[name] = told if not told.is_unknown or known[name].is_unknown else known[name]
 
     add(_flags(evidence))
+    add(flag_sources.facts(evidence))
     add(_kv(evidence))
     add(lengths.facts(evidence))
     add(context_limit.facts(evidence, policy, known))
+    add(start.facts(evidence, known))
+    add(sharding.facts(evidence))
+    add(throughput_knee.facts(evidence))
+    add({"speculative_tokens": _speculation(evidence)})
     add(load.facts(evidence, known))
     add(latency.facts(evidence))
     step = step_time.fit(evidence)
-    add(token_budget.facts(evidence, step, known))
+    add(step_time.facts(step))
+    work = full_step.identify(evidence, step)
+    add(token_budget.facts(evidence, work, known))
     add(memory_ceiling.facts(evidence, policy, known))
     add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence, step)})
     add(sequence_cap.facts(evidence, policy, known))
+    add(
+        {
+            "prompts_at_cap_share_of_budget": token_budget.prompts_at_cap(known),
+            "prompt_tokens_per_pass": token_budget.prompt_pass(evidence),
+            "budget_within_itl": token_budget.budget_within_itl(evidence, known),
+            "max_num_seqs_configured": _configured_cap(evidence),
+        }
+    )
     add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
     add({"itl_at_next_cap": step_time.predicted_gap(step, known)})
     add({"time_at_next_cap": load.time_at_next_cap(evidence, known)})
     add(capacity.facts(evidence, policy, step, known))
+    add({"late_share_at_next_cap": seat_wait.late_share(evidence, known)})
+    add(budget_target.facts(evidence, policy, work, known))
     add(saturation.facts(evidence, policy, known))
-    return FactSheet({name: _dated(name, fact, evidence) for name, fact in known.items()})
+    add({"recommended_replicas": missed_share.recommended_replicas(known)})
+    add(fleet_size.facts(evidence, known))
+    add(drift.facts(evidence, policy))
+    add(populations.facts(evidence, policy, known))
+    return FactSheet({name: _dated(name, _reasoned(name, fact, evidence), evidence) for name, fact in known.items()})
+
+
+def _reasoned(name: str, fact: Fact, evidence: Evidence) -> Fact:
+    """What an engine's metrics can never tell is Unknown for that reason."""
+    reason = never_tells(evidence.engine, name) if fact.is_unknown else None
+    return fact if reason is None else unknown(reason)
 
 
 def _dated(name: str, fact: Fact, evidence: Evidence) -> Fact:
@@ -98,10 +167,36 @@ def _flags(evidence: Evidence) -> dict[str, Fact]:
     missing = "no metric carries it: give a start-up log (--startup-log) or --set {}=N"
     return {
         name: unknown(missing.format(name))
-        if (value := evidence.count_flag(name)) is None
-        else measured(value, source=evidence.flags[name].source.replace("_", " "))
+        if (value := evidence.number_flag(name)) is None
+        else _running(value, evidence.flags[name])
         for name in FLAG_FACTS
     }
+
+
+def _running(value: float, flag: Flag) -> Fact:
+    if flag.source == "inferred":
+        told = f"inferred: {value:g} is the most that run while requests wait, and the cache is not full"
+        return replace(computed(value, source=told), basis="assumed")
+    return measured(value, source=flag.source.replace("_", " "))
+
+
+def _configured_cap(evidence: Evidence) -> Fact:
+    said = [
+        d.other
+        for d in evidence.disagreements
+        if d.flag == "max_num_seqs" and d.other.source in STATED_BY_PEOPLE and d.believed.source not in STATED_BY_PEOPLE
+    ]
+    value = said[0].value if said else None
+    if not isinstance(value, int):
+        return unknown("nobody configured another cap than the one that runs")
+    return measured(value, source=said[0].source.replace("_", " "))
+
+
+def _speculation(evidence: Evidence) -> Fact:
+    drafted = drafted_tokens(evidence)
+    if drafted is None:
+        return unknown("no speculative_config is known that says num_speculative_tokens")
+    return measured(drafted, source="speculative_config")
 
 
 def _kv(evidence: Evidence) -> dict[str, Fact]:

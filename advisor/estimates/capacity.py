@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from advisor.domain.policy import Policy
 
 from .lengths import marginals
 from .load import engines_per_instance
+from .measured_capacity import served_within
 from .step_time import REACH, StepTime
 from .token_budget import mean_lengths, step_budget
 
@@ -61,12 +62,16 @@ def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mappi
         if replicas is None
         else measured(replicas, source="engines seen" if evidence.engines else "as stated")
     )
-    service = _service(evidence, step, _seats(evidence, known))
+    seats = _seats(evidence, known)
+    service = _service(evidence, step, seats)
+    if service is not None and _more_to_come(known, seats):
+        service = replace(service, high=None)
     demand = out["demand_requests_per_second_p99"].number
     out["sequences_demanded"] = _sequences(demand, service, replicas)
-    out["capacity_requests_per_second_per_replica"] = _capacity(rates, replicas, service, known)
+    out["capacity_requests_per_second_per_replica"] = _capacity(evidence, rates, service, known)
     needed = _needed(demand, service, headroom_for(evidence, policy))
     out["demand_over_capacity"] = _pressure(needed, replicas)
+    out |= _at_caps(evidence, step, demand, replicas, known)
     out["recommended_replicas"] = _replicas(needed)
     return out
 
@@ -76,7 +81,7 @@ def arrival_rates(evidence: Evidence, coverage: float | None) -> Floats:
 
     A log that covers less than 95 % of what the engines finished is passed over where they can tell themselves.
     """
-    finished = _finished_rates([e for e in evidence.engines if not e.lifetime and e.windows.end.size])
+    finished = _finished_rates([e for e in evidence.every_engine if not e.lifetime and e.windows.end.size])
     partial = coverage is not None and coverage < COVERED and finished.size >= LEAST_SLOTS
     if evidence.log is not None and evidence.log.arrivals and not partial:
         slots: dict[int, int] = {}
@@ -89,7 +94,7 @@ def arrival_rates(evidence: Evidence, coverage: float | None) -> Floats:
 
 
 def _finished_rates(engines: list[EngineSeries]) -> Floats:
-    """Finished requests stand for arrivals: over 5 minutes the queue hardly changes the count.
+    """Requests that arrived: those that finished, and those by which running and waiting together grew.
 
     A window longer than a slot is spread evenly. Only slots in which every engine was read: what one of them served
     while it was not would be missing from the demand.
@@ -106,9 +111,19 @@ def _finished_rates(engines: list[EngineSeries]) -> Floats:
     for engine, finished in zip(engines, counted, strict=True):
         good = np.isfinite(finished)
         start, end = engine.windows.start[good], engine.windows.end[good]
-        total += per_slot(grid, start, end, finished[good])
+        total += np.maximum(per_slot(grid, start, end, finished[good]) + _growth(engine, grid), 0.0)
         read &= per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
     return total[read] / SLOT
+
+
+def _growth(engine: EngineSeries, grid: Floats) -> Floats:
+    """By how many requests an engine held more at the end of a slot than at its begin; 0 where gauges do not tell."""
+    samples = engine.samples
+    read = np.isfinite(samples.running) & np.isfinite(samples.waiting)
+    if read.sum() < 2:
+        return np.zeros(grid.size - 1)
+    held = np.interp(grid, samples.time[read], samples.running[read] + samples.waiting[read])
+    return np.diff(held)
 
 
 def per_slot(grid: Floats, start: Floats, end: Floats, amount: Floats) -> Floats:
@@ -139,6 +154,15 @@ def _seats(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     return max(min(known_seats), 1.0) if known_seats else None
 
 
+def _more_to_come(known: Mapping[str, Fact], seats: float | None) -> bool:
+    """Whether these seats are only a step: a cap on its way up to the target serves more, and costs no replica."""
+    following, target = known["next_max_num_seqs"].number, known["recommended_max_num_seqs"].number
+    cap = known["max_num_seqs"].number
+    if following is None or target is None or cap is None:
+        return False
+    return seats == following and cap < following < target
+
+
 def _service(evidence: Evidence, step: StepTime | str, seats: float | None) -> Service | None:
     """What one replica serves with all seats taken; None when lengths, seats or the time of a step are not known."""
     means = mean_lengths(evidence)
@@ -149,7 +173,7 @@ def _service(evidence: Evidence, step: StepTime | str, seats: float | None) -> S
         budget = step_budget(evidence)
         chunks = math.ceil(means[0] / budget) if budget else 1
         within = min(seats, REACH * step.widest)
-        residence = (means[1] + chunks) * step.itl(within)
+        residence = (means[1] / step.tokens_per_gap + chunks) * step.itl(within)
         rate = engines * within / residence
         return Service(rate, rate if within == seats else None, residence, _story(within, residence, engines))
     gap, batch = _observed_gap(evidence)
@@ -159,6 +183,25 @@ def _service(evidence: Evidence, step: StepTime | str, seats: float | None) -> S
     low, high = sorted((engines * seats / residence, engines * batch / residence))
     story = f"{_story(seats, residence, engines)}, at the {batch:,.1f} observed"
     return Service(low, high, residence, story)
+
+
+def _at_caps(
+    evidence: Evidence, step: StepTime | str, demand: float | None, replicas: int | None, known: Mapping[str, Fact]
+) -> dict[str, Fact]:
+    """What the seats of the present and of the next cap serve, whatever the ceilings allow, and demand against it."""
+    names = {"capacity_at_cap": "max_num_seqs", "capacity_at_next_cap": "next_max_num_seqs"}
+    serves = {name: _service(evidence, step, known[cap].number) for name, cap in names.items()}
+    out = {
+        name: unknown("needs the cap, lengths and the time of a step")
+        if service is None
+        else _within(service.low, service.high, service.story)
+        for name, service in serves.items()
+    }
+    carried = out["capacity_at_cap"].number
+    if carried is None or demand is None or replicas is None:
+        return out | {"demand_over_cap_capacity": unknown(NO_DEMAND if demand is None else NO_CAPACITY)}
+    story = f"{demand:.3g} requests/s against {replicas} x {carried:.3g}/s"
+    return out | {"demand_over_cap_capacity": computed(demand / (replicas * carried), source=story)}
 
 
 def _observed_gap(evidence: Evidence) -> tuple[float, float]:
@@ -182,13 +225,22 @@ def _sequences(demand: float | None, service: Service | None, replicas: int | No
     return computed(demand * service.residence / replicas, source=story)
 
 
-def _capacity(rates: Floats, replicas: int | None, service: Service | None, known: Mapping[str, Fact]) -> Fact:
-    attained, asked = known["slo_attainment"].floor, known["slo_target"].number
+def _capacity(evidence: Evidence, rates: Floats, service: Service | None, known: Mapping[str, Fact]) -> Fact:
+    """Measured first: the busiest slot while the objectives held, else the rate up to which they did; else computed."""
+    attained, asked, replicas = known["slo_attainment"].floor, known["slo_target"].number, evidence.replicas
     met = asked is not None and attained is not None and attained >= asked
-    if met and replicas is not None and rates.size >= LEAST_SLOTS:
+    if met and replicas and rates.size >= LEAST_SLOTS:
         most = float(rates.max()) / replicas
         story = "busiest 5 minutes, objectives met; never seen failing"
         return measured(None, low=most, n=int(rates.size), source=story)
+    served = served_within(evidence) if asked is not None else None
+    if served is not None:
+        each = engines_per_instance(evidence)
+        fails = None if served.fails is None else each * served.fails
+        story = "largest 5-minute rate with the share within the objectives surely held"
+        computed_too = f"; {service.low:.3g}/s by the time of a step" if service is not None else ""
+        value = each * served.holds
+        return measured(value, low=value, high=fails, n=served.requests, source=story + computed_too)
     if service is None:
         return unknown("needs the step time (engine metrics over time) and a cap to judge")
     return _within(service.low, service.high, service.story)

@@ -14,13 +14,14 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import TokenCounts
 from advisor.domain.policy import Policy
+from advisor.engines import flags_of
 
-from . import lengths
-from .attention import language_part
+from . import censoring, length_bound, lengths
+from .kv.config_fields import language_part
+from .length_bound import Bound
+from .length_slots import Slots
 
 STEP = 1024
-DAY = 86400.0
-MOST_COVERAGE = 1.1
 STRETCHED = ("yarn", "linear", "dynamic")
 MOST_STRETCH = 1024
 CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length")
@@ -28,12 +29,12 @@ CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_le
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The limit advised, what it refuses, how much worst case it saves, and whether the sample may shrink anything."""
-    out = _censoring(evidence)
+    out = censoring.facts(evidence, present_limit(evidence))
     needed = needs(evidence)
     recommended, upper = _recommended(evidence, policy, known, needed)
     out["recommended_max_model_len"] = recommended
     out["needed_tokens_p999_upper"] = upper
-    out["refused_share_at_recommended"] = _refused_at(recommended, needed, unsaid_needs(evidence))
+    out["refused_share_at_recommended"] = _refused_at(evidence, recommended, needed)
     out["max_model_len_cost_ratio"] = _cost_ratio(evidence, recommended)
     return out
 
@@ -92,36 +93,78 @@ def round_up(tokens: float) -> int:
 def _recommended(
     evidence: Evidence, policy: Policy, known: Mapping[str, Fact], needed: TokenCounts | None
 ) -> tuple[Fact, Fact]:
-    percentile = policy.length_percentile
     if needed is None:
         return _without_counts(evidence, policy, known)
-    upper = lengths.upper_bound(needed, percentile, unseen=unsaid_needs(evidence))
-    if upper is None:
-        return _at_least(evidence, percentile, known, needed)
-    scaled = upper * (1 + policy.length_margin)
+    percentile = policy.length_percentile
+    bound = length_bound.upper(needed, slots(evidence), percentile, unseen=unsaid_needs(evidence))
+    if bound.tokens is None:
+        return _at_least(evidence, percentile, known, needed, bound)
+    target, story = _target(evidence, policy, needed, bound.tokens, bound.drift)
+    declared = declared_upper(evidence, policy.length_percentile)
+    if declared is not None and declared > target:
+        target = declared
+        story += f"; raised to {declared:,}, what clients declare, because this release refuses by that"
+    value, limits = _feasible(evidence, known, round_up(target))
+    story += f", rounded up to 1,024{limits}{_alternative(needed, value)}"
+    return computed(value, n=needed.n, source=story), measured(bound.tokens, n=needed.n, source=bound.story)
+
+
+def _target(evidence: Evidence, policy: Policy, needed: TokenCounts, upper: int, drift: float) -> tuple[float, str]:
+    """What the limit should hold before it is rounded, and how that came about."""
+    factor, why = 1 + policy.length_margin, ""
+    if drift > factor:
+        factor, why = min(drift, policy.step_limit * factor), f" (later requests outgrew earlier ones {drift:.3g}x)"
+    if evidence.workload == "batch":
+        longest = max(needed.largest, upper)
+        return longest * factor, f"batch, so the longest document, {longest:,} x {factor:.4g}{why}"
+    scaled = upper * factor
+    story = f"p{policy.length_percentile:g} upper bound {upper:,} x {factor:.4g}{why} = {scaled:,.0f}"
     target = max(scaled, min(needed.largest, policy.step_limit * scaled))
-    story = f"p{percentile:g} upper bound {upper:,} x {1 + policy.length_margin:g} = {scaled:,.0f}"
     if target > scaled:
         far = f" ({policy.step_limit:g} x that)" if needed.largest > target else ""
         story += f", raised to {target:,.0f}{far} because one request needed {needed.largest:,}"
-    value, limits = _feasible(evidence, known, round_up(target))
-    value_fact = computed(
-        value, n=needed.n, source=f"{story}, rounded up to 1,024{limits}{_alternative(needed, value)}"
-    )
-    return value_fact, measured(upper, n=needed.n, source="order statistics, one-sided 95 %")
+    return target, story
+
+
+def slots(evidence: Evidence) -> Slots | None:
+    """How lengths went with time, where the log that is believed tells."""
+    log = evidence.log
+    return None if log is None or log.history is None or not log.served.n else Slots.of(log.history)
+
+
+def refuses_by_declared(evidence: Evidence) -> bool:
+    """Whether the engine is known to refuse a request by prompt plus declared output."""
+    flags = flags_of(evidence.engine)
+    return flags is not None and flags.counts_declared_output(evidence.engine_version) is True
+
+
+def declared_upper(evidence: Evidence, percentile: float) -> int | None:
+    """Upper bound of what that percentile of requests declares (prompt + max tokens), where the engine refuses by it.
+
+    A request that declares nothing is given the room that is left and is never refused for it: None where so many are
+    silent that all others may be refused.
+    """
+    log = evidence.log
+    if log is None or not log.declared.n or not refuses_by_declared(evidence):
+        return None
+    silent = max(log.served.n - log.declared.n, 0)
+    everybody = TokenCounts.merge([TokenCounts.of([0], [silent]), log.declared])
+    return lengths.upper_bound(everybody, percentile) or None
 
 
 def _at_least(
-    evidence: Evidence, percentile: float, known: Mapping[str, Fact], needed: TokenCounts
+    evidence: Evidence, percentile: float, known: Mapping[str, Fact], needed: TokenCounts, bound: Bound
 ) -> tuple[Fact, Fact]:
     """The sample does not bound what requests need from above: only the largest one seen is certain."""
     low, limits = _feasible(evidence, known, round_up(needed.largest))
     floor = computed(None, low=low, n=needed.n, source=f"the largest request seen{limits}")
     unsaid = unsaid_needs(evidence)
-    if lengths.upper_bound(needed, percentile) is not None:
+    if lengths.upper_bound(needed, percentile) is not None and unsaid:
         return floor, unknown(f"{unsaid:,} requests were refused for their length without saying what they needed")
-    few = f"{needed.n:,} requests cannot bound a p{percentile:g}: more traffic or a longer window (--since)"
-    return floor, unknown(few)
+    few = f"{needed.n:,} requests"
+    if bound.worth < needed.n:
+        few += f", which count like {bound.worth:,} because long ones come in bursts,"
+    return floor, unknown(f"{few} cannot bound a p{percentile:g}: more traffic or a longer window (--since)")
 
 
 def _without_counts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> tuple[Fact, Fact]:
@@ -179,11 +222,15 @@ def _alternative(needed: TokenCounts, value: int) -> str:
     return f"; {half:,} would refuse {above / needed.n * 100:.2g} % ({above:,} of {needed.n:,})" if half < value else ""
 
 
-def _refused_at(recommended: Fact, needed: TokenCounts | None, unsaid: int) -> Fact:
+def _refused_at(evidence: Evidence, recommended: Fact, needed: TokenCounts | None) -> Fact:
     if needed is None or recommended.number is None:
         return unknown("needs lengths of single requests: give a request log (--logs)")
+    unsaid = unsaid_needs(evidence)
     above, every = needed.above(recommended.number), needed.n + unsaid
     story = f"{above:,} of {every:,} requests are longer"
+    if evidence.log is not None and evidence.log.declared.n and refuses_by_declared(evidence):
+        above = max(above, evidence.log.declared.above(recommended.number))
+        story = f"{above:,} of {every:,} requests declare more, and this release refuses by that"
     if unsaid:
         story += f", and {unsaid:,} refused ones did not say what they needed"
         return computed(None, low=above / every, high=(above + unsaid) / every, n=every, source=story)
@@ -200,71 +247,3 @@ def _cost_ratio(evidence: Evidence, recommended: Fact) -> Fact:
         present / recommended.number,
         source=f"{name} {present:,} / {recommended.number:,.0f} (worst case of one sequence)",
     )
-
-
-def _censoring(evidence: Evidence) -> dict[str, Fact]:
-    return {
-        "refused_share_now": _refused_now(evidence),
-        "finish_length_share": _cut_share(evidence),
-        "length_coverage": _coverage(evidence),
-        "observed_days": _observed_days(evidence),
-    }
-
-
-def _refused_now(evidence: Evidence) -> Fact:
-    log, http = evidence.log, evidence.http
-    if log is not None and log.requests:
-        return measured(log.refused / log.requests, n=log.requests, source=log.source)
-    if http is not None and (answers := http.ok + http.client_errors + http.server_errors) > 0:
-        n = round(answers)
-        if http.client_errors == 0:
-            return measured(0.0, n=n, source="http_requests_total: no 4xx answer")
-        most = http.client_errors / answers
-        return measured(
-            None, low=0.0, high=most, n=n, source="http_requests_total: 4xx mixes refusals with other errors"
-        )
-    return unknown("no source counts refused requests: give a request log (--logs) or scrape http_requests_total")
-
-
-def _cut_share(evidence: Evidence) -> Fact:
-    limit, log = present_limit(evidence), evidence.log
-    if log is not None and log.served.n:
-        cut = log.cut.n if limit is None else log.cut.above(limit - 1)
-        share = cut / log.served.n
-        if limit is None and cut:
-            return measured(
-                None, low=0.0, high=share, n=log.served.n, source="finish_reason length; the limit is unknown"
-            )
-        return measured(share, n=log.served.n, source=f"{log.source}: finish_reason length at the limit")
-    pairs = [(e.windows.total("finished"), e.windows.total("finished_length")) for e in evidence.engines]
-    told = [(every, cut) for every, cut in pairs if every is not None and cut is not None]
-    finished = sum(every for every, _ in told)
-    if finished <= 0:
-        return unknown("no finished requests seen: give a request log (--logs) or engine metrics")
-    most = min(sum(cut for _, cut in told) / finished, 1.0)
-    if most == 0:
-        return measured(0.0, n=round(finished), source="request_success_total: none finished for length")
-    story = "request_success_total: the client's max_tokens and max_model_len are not told apart"
-    return measured(None, low=0.0, high=most, n=round(finished), source=story)
-
-
-def _coverage(evidence: Evidence) -> Fact:
-    prompt, _ = lengths.marginals(evidence)
-    if evidence.log is None or not evidence.log.served.n:
-        return unknown("no request log with token counts (--logs)")
-    if prompt is None:
-        return unknown("no engine metrics to compare the log with (--prometheus)")
-    share = evidence.log.served.n / prompt.n
-    if share > MOST_COVERAGE:
-        story = f"the log has {share:.1f}x the requests that the engines finished"
-        return unknown(f"{story}: they do not cover the same time or the same replicas, so its gaps cannot be told")
-    return computed(
-        min(share, 1.0), n=round(prompt.n), source="requests with usage in the log / finished by the engines"
-    )
-
-
-def _observed_days(evidence: Evidence) -> Fact:
-    if evidence.log is None or evidence.log.last_seconds <= evidence.log.first_seconds:
-        return unknown("no request log (--logs)")
-    days = (evidence.log.last_seconds - evidence.log.first_seconds) / DAY
-    return measured(days, source=evidence.log.source)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
-from advisor.engines.vllm.flags import default_gpu_memory_utilization
 
-from .attention import Attention, NotPlainError, language_part, layer_count, plain_attention
+from .kv.layers import UnknownLayoutError
+from .kv.layouts import Layout, layouts, ranks_of, restated_layouts, shares_blocks, stated_layouts
+from .kv.memory import cache_memory, memory_left
 
-_ONE_BYTE = {"fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc"}
-_TWO_BYTES = {"bfloat16", "float16", "half", "bf16", "fp16"}
 _RESOLVE = "state kv_per_token, or rely on the pool that the engine reports"
 
 
@@ -22,24 +20,23 @@ def kv_bytes_per_token(evidence: Evidence) -> Fact:
 
     A stated figure first. Else layers x KV heads x head size x 2 (K and V) x bytes of an element, KV heads counted once
     a rank where tensor parallelism exceeds them. Llama 3.1 70B: 80 x 8 x 128 x 2 x 2 = 327,680 at TP 1 to 8, and
-    655,360 at TP 16. Unknown for every architecture that stores something else.
+    655,360 at TP 16. Latent attention: layers x 576 x 2, once a rank: DeepSeek V3 70,272 at TP 1, 562,176 at TP 8.
+    Unknown where sequences take no fixed number of bytes a token, and for every architecture that is not known.
     """
-    model = evidence.model
-    if model.kv_bytes_per_token is not None:
-        return measured(model.kv_bytes_per_token, source="stated")
-    if model.config is None:
-        return unknown("neither the model's config.json nor kv_per_token is given")
+    if evidence.model.kv_bytes_per_token is not None:
+        return measured(evidence.model.kv_bytes_per_token, source="stated")
     try:
-        attention = plain_attention(model.config)
-        element = _element_bytes(evidence, model.config)
-        heads = _stored_heads(attention, evidence.count_flag("tensor_parallel_size") or 1)
-    except NotPlainError as reason:
+        sizes = [(layout.token_bytes, layout.story) for layout in layouts(evidence)]
+    except UnknownLayoutError as reason:
         return unknown(f"{reason}: {_RESOLVE}")
-    kept = f"{heads} KV heads" if heads == attention.kv_heads else f"{heads} copies of {attention.kv_heads} KV heads"
-    return computed(
-        attention.layers * heads * attention.head_dim * 2 * element,
-        source=f"{attention.layers} layers x {kept} x {attention.head_dim} x 2 (K and V) x {element} bytes",
-    )
+    known = [size for size, _ in sizes if size is not None]
+    if len(known) < len(sizes):
+        return unknown(
+            "its layers keep windows or states, so that a sequence takes no fixed number of bytes a token: "
+            "the pool is computed in blocks"
+        )
+    low, high = (min(known), max(known)) if len(set(known)) > 1 else (None, None)
+    return computed(known[0], low=low, high=high, source=sizes[0][1])
 
 
 def kv_pool_tokens(evidence: Evidence) -> Fact:
@@ -53,39 +50,80 @@ def kv_pool_tokens(evidence: Evidence) -> Fact:
 
 
 def kv_pool_tokens_predicted(evidence: Evidence) -> Fact:
-    """Tokens in the KV pool of one engine by arithmetic: memory for the cache / bytes of a token, in whole blocks.
+    """Tokens in the KV pool of one engine by arithmetic, as this engine and release would print them.
 
-    Memory, all ranks together: what the engine printed or was told, else ranks x (memory x utilization - headroom) less
-    the weights. Four GPUs of 80 GB at 0.92 with 70 GB of weights, 8 GB of headroom each and 327,680 bytes a token:
-    4 x (73.6 - 17.5 - 8) = 192.4 GB, 587,158 tokens. What the headroom stands for (activations, graphs, communication)
-    cannot be known from outside, so the figure then carries the interval of none to twice that headroom. Rounding to
-    blocks only where block_size is known.
+    Memory for the cache / bytes of a token, in whole blocks; where layers of several kinds share the pool, in blocks
+    for all of them. Memory, all ranks together: what the engine printed or was told, else what total memory leaves.
+    Four GPUs of 80 GB at 0.92 with 70 GB of weights, 8 GB of headroom each and 327,680 bytes a token: 4 x (73.6 - 17.5
+    - 8) = 192.4 GB, 587,158 tokens. What the headroom stands for (activations, graphs, communication) cannot be known
+    from outside, so the figure then carries the interval of none to twice that headroom; without a stated headroom it
+    is an interval alone. So it is where something decides the layout that nobody told. Rounding to blocks only where
+    block_size is known.
     """
-    per_token, memory = kv_bytes_per_token(evidence), _cache_memory(evidence)
-    for part in (per_token, memory):
-        if part.number is None:
-            return unknown(part.unknown or "")
-    stored, block = (per_token.number or 0) * _unevenness(evidence), evidence.count_flag("block_size") or 1
-    return computed(
-        _whole_blocks(memory.value, stored, block),
-        low=_whole_blocks(memory.low, stored, block),
-        high=_whole_blocks(memory.high, stored, block),
-        source=f"{memory.source} / {stored:,.0f} bytes a token",
-    )
+    try:
+        found = _layouts(evidence)
+    except UnknownLayoutError as reason:
+        return unknown(f"{reason}: {_RESOLVE}")
+    blocks = evidence.count_flag("num_gpu_blocks_override") if evidence.engine == "vllm" else None
+    if blocks is None:
+        return _pool(found, cache_memory(evidence), ranks_of(evidence))
+    pools = {layout.tokens_of(blocks) for layout in found}
+    if evidence.count_flag("block_size") is None or len(pools) > 1:
+        return unknown("num_gpu_blocks_override is set, but not what a block holds: state block_size and the version")
+    return computed(pools.pop(), source=f"{blocks:,} blocks by num_gpu_blocks_override")
+
+
+def kv_pool_tokens_sharded(evidence: Evidence, tensor: int) -> Fact:
+    """The pool of one engine if it ran at another tensor parallelism, from total memory.
+
+    Each GPU then holds 1/TP of the weights, and the freed part becomes cache; latents and KV heads that do not divide
+    are kept once more on every further rank, and take their part. 70 GB of weights on 4 x 80 GB at 92 %, 8 GB of
+    headroom: 192.4 GB; on 8 GPUs 8 x (73.6 - 8.75 - 8) = 454.8 GB. From a stated kv_per_token alone the heads are taken
+    to divide, and the low bound is that they do not.
+    """
+    pipeline = evidence.count_flag("pipeline_parallel_size") or 1
+    try:
+        found = layouts(evidence, tensor) if evidence.model.config else restated_layouts(evidence, tensor)
+    except UnknownLayoutError as reason:
+        return unknown(f"{reason}: {_RESOLVE}")
+    return _pool(found, memory_left(evidence, tensor * pipeline), tensor * pipeline)
+
+
+def sequences_of_length(evidence: Evidence, tokens: float) -> Fact:
+    """Sequences of that length that fit together, counted in blocks: for layers that keep windows or states.
+
+    Blocks: those behind the reported pool, else those of the memory; one of them is never handed out. Qwen3.6 35B with
+    300 blocks of 2,096 tokens: at 131,072 tokens a sequence holds 63 + 3 x 2 blocks, so 299 / 69 = 4 fit.
+    """
+    try:
+        found = layouts(evidence)
+    except UnknownLayoutError as reason:
+        return unknown(f"its layers keep windows or states, and {reason}")
+    pool, memory = evidence.reported_pool, cache_memory(evidence)
+    if pool is None and memory.floor is None:
+        return unknown(memory.unknown or "the memory for the cache is not known")
+    fits = []
+    for layout in found:
+        rank = (memory.floor or 0.0) / ranks_of(evidence)
+        blocks = layout.blocks.count(rank) if pool is None else layout.blocks_of_report(pool)
+        fits.append(math.floor((blocks + 0.01 - 1) / layout.blocks.per_sequence(math.ceil(tokens))))
+    story = f"{tokens:,.0f} tokens in {found[0].blocks.per_sequence(math.ceil(tokens)):,} blocks; {found[0].story}"
+    if len(set(fits)) == 1:
+        return computed(max(0, fits[0]), source=story)
+    return computed(None, low=max(0, min(fits)), high=max(0, *fits), source=story)
 
 
 def kv_pool_relative_error(evidence: Evidence) -> Fact:
-    """(predicted - reported) / reported, signed; from total memory with the interval that its headroom leaves."""
-    predicted, reported = kv_pool_tokens_predicted(evidence), kv_pool_tokens(evidence)
-    if predicted.number is None or not reported.number:
+    """(predicted - reported) / reported, signed; with the interval that the prediction has."""
+    predicted, reported = kv_pool_tokens_predicted(evidence), _as_printed(evidence)
+    if predicted.is_unknown or not reported.number:
         return unknown(predicted.unknown or reported.unknown or "the reported pool is empty")
     pool = reported.number
-    return computed(
-        predicted.number / pool - 1,
-        low=predicted.low / pool - 1 if predicted.low is not None else None,
-        high=predicted.high / pool - 1 if predicted.high is not None else None,
-        source=f"predicted {predicted.number:,.0f}, reported {pool:,.0f} ({reported.source})",
+    value, low, high = (
+        None if bound is None else bound / pool - 1 for bound in (predicted.number, predicted.low, predicted.high)
     )
+    said = "in an interval" if predicted.number is None else f"{predicted.number:,.0f}"
+    return computed(value, low=low, high=high, source=f"predicted {said}, reported {pool:,.0f} ({reported.source})")
 
 
 def kv_pool_disagreement(relative_error: Fact) -> Fact:
@@ -94,115 +132,47 @@ def kv_pool_disagreement(relative_error: Fact) -> Fact:
     From printed memory there is no interval, and an error of -3 % disagrees by 3 %; an error of 4 % that may as well be
     -2 % does not disagree.
     """
-    error = relative_error.number
-    if error is None:
+    low = relative_error.number if relative_error.low is None else relative_error.low
+    high = relative_error.number if relative_error.high is None else relative_error.high
+    if low is None or high is None:
         return unknown(relative_error.unknown or "the predicted pool is not known")
-    low = error if relative_error.low is None else relative_error.low
-    high = error if relative_error.high is None else relative_error.high
     return computed(max(low, -high, 0.0), source=relative_error.source or "relative error")
 
 
-def _whole_blocks(memory: float | str | None, bytes_per_token: float, block: int) -> int | None:
-    if not isinstance(memory, int | float):
-        return None
-    # A pool that divides evenly must not lose a block to the last bit of a float.
-    return math.floor(memory / bytes_per_token / block + 1e-9) * block
-
-
-def _cache_memory(evidence: Evidence) -> Fact:
-    """Bytes for the cache over all ranks of one engine."""
-    if (evidence.count_flag("decode_context_parallel_size") or 1) > 1:
-        return unknown(
-            "decode context parallelism splits the cache by tokens: rely on the pool that the engine reports"
-        )
-    tensor, pipeline = evidence.count_flag("tensor_parallel_size"), evidence.count_flag("pipeline_parallel_size") or 1
-    ranks = (tensor or 1) * pipeline
-    who = f"{ranks} x " if ranks > 1 else "" if tensor else "1 GPU (tensor_parallel_size not stated) x "
-    told = evidence.count_flag("kv_cache_memory_bytes")
-    if evidence.gpu.kv_available_bytes is not None:
-        per_gpu, source = evidence.gpu.kv_available_bytes, "available memory as printed"
-    elif told is not None:
-        per_gpu, source = float(told), "kv_cache_memory_bytes"
-    else:
-        return _memory_left(evidence, ranks)
-    return computed(ranks * per_gpu, source=f"{who}{per_gpu / 1e9:,.2f} GB ({source})")
-
-
-def _memory_left(evidence: Evidence, ranks: int) -> Fact:
-    gpu, weights = evidence.gpu, evidence.model.weights_bytes
-    share = evidence.flag("gpu_memory_utilization") or default_gpu_memory_utilization(evidence.engine_version)
-    if evidence.engine != "vllm":
-        return unknown(
-            f"{evidence.engine} shares out GPU memory by another rule: give gpu.kv_available as it prints it"
-        )
-    if gpu.memory_bytes is None or weights is None or gpu.headroom_bytes is None:
-        return unknown(
-            "memory for the cache: give gpu.kv_available as the engine prints it, or gpu.memory, gpu.headroom and "
-            "model.weights"
-        )
-    if not isinstance(share, float | int):
-        return unknown("gpu_memory_utilization is not known, nor the version that decides its default: state either")
-    room = ranks * gpu.memory_bytes * share - weights
-    left = room - ranks * gpu.headroom_bytes
-    terms = f"{gpu.memory_bytes / 1e9:g} GB x {share:g} - {weights / ranks / 1e9:g} - {gpu.headroom_bytes / 1e9:g}"
-    if left <= 0:
-        return unknown(f"no memory is left for a cache: {ranks} x ({terms}) is {left / 1e9:,.1f} GB; check the figures")
-    return computed(
-        left, low=max(0.0, 2 * left - room), high=room, source=f"{ranks} x ({terms}) = {left / 1e9:,.1f} GB"
-    )
-
-
-def _unevenness(evidence: Evidence) -> float:
-    """How much more than an even share of the layers the fullest pipeline stage holds: it decides for all."""
-    stages = evidence.count_flag("pipeline_parallel_size") or 1
-    layers = layer_count(evidence.model.config) if evidence.model.config else None
-    return math.ceil(layers / stages) * stages / layers if layers else 1.0
-
-
-def _stored_heads(attention: Attention, tensor_parallel: int) -> int:
-    """KV heads stored by all tensor-parallel ranks together."""
-    if attention.heads % tensor_parallel:
-        raise NotPlainError(f"{attention.heads} attention heads cannot be split over {tensor_parallel} ranks")
-    if attention.kv_heads % tensor_parallel and tensor_parallel % attention.kv_heads:
-        raise NotPlainError(f"{attention.kv_heads} KV heads cannot be split over {tensor_parallel} ranks")
-    return max(attention.kv_heads, tensor_parallel)
-
-
-def _element_bytes(evidence: Evidence, config: Any) -> int:
-    if "kv_cache_dtype_skip_layers" in evidence.flags:
-        raise NotPlainError("some layers keep another cache type")
-    if speculation := _drafting(evidence):
-        raise NotPlainError(f"speculative decoding ({speculation}) keeps a cache of its own in the same pool")
-    kind = str(evidence.flag("kv_cache_dtype") or "auto")
-    if kind == "auto":
-        if _declares_cache_type(config):
-            raise NotPlainError(
-                "the checkpoint declares a cache type, which newer releases obey under kv_cache_dtype auto"
-            )
-        # vLLM serves float32 checkpoints in 16 bits unless it is told otherwise.
-        return 4 if evidence.flag("dtype") in ("float32", "float") else 2
-    if kind not in _ONE_BYTE | _TWO_BYTES:
-        raise NotPlainError(f"the element size of kv_cache_dtype {kind[:40]!r} is not known here")
-    return 1 if kind in _ONE_BYTE else 2
-
-
-def _drafting(evidence: Evidence) -> str | None:
-    text = evidence.flag("speculative_config")
-    if not isinstance(text, str) or not text:
-        return None
+def _as_printed(evidence: Evidence) -> Fact:
+    """The reported pool; one in nominal tokens as the start-up log would print it."""
+    pool = evidence.reported_pool
+    if pool is None or not pool.nominal or not shares_blocks(evidence):
+        return kv_pool_tokens(evidence)
     try:
-        settings = json.loads(text)
-    except ValueError:
-        return "unreadable settings"
-    method = settings.get("method", "draft model") if isinstance(settings, dict) else "unreadable settings"
-    return None if method == "ngram" else str(method)[:40]
+        printed = {layout.tokens_of(math.floor(layout.blocks_of_report(pool))) for layout in layouts(evidence)}
+    except UnknownLayoutError as reason:
+        return unknown(f"{reason}: {_RESOLVE}")
+    if len(printed) > 1:
+        return unknown("the reported pool is in nominal tokens, and the layout that it stands for is not known")
+    return measured(printed.pop(), source=pool.source)
 
 
-def _declares_cache_type(config: Any) -> bool:
-    for part in (config, language_part(config)):
-        quantization = part.get("quantization_config")
-        if isinstance(quantization, dict) and (
-            quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo")
-        ):
-            return True
-    return False
+def _layouts(evidence: Evidence) -> Sequence[Layout]:
+    return layouts(evidence) if evidence.model.kv_bytes_per_token is None else stated_layouts(evidence)
+
+
+def _pool(found: Sequence[Layout], memory: Fact, ranks: int) -> Fact:
+    """The pool for that much memory over all ranks: a figure where memory and layout are known, and its bounds."""
+    if memory.is_unknown:
+        return memory
+
+    def tokens(size: float | None, among: Sequence[Layout]) -> list[int]:
+        return [] if size is None else [layout.printed_tokens(size / ranks) for layout in among]
+
+    likely = tokens(memory.number, [layout for layout in found if layout.likely])
+    lows = tokens(memory.number if memory.low is None else memory.low, found)
+    highs = tokens(memory.number if memory.high is None else memory.high, found)
+    if not max(highs):
+        return unknown(f"not one block fits the memory for the cache: {memory.source}")
+    per = found[0].token_bytes
+    story = f"{memory.source}; {found[0].story}" if per is None else f"{memory.source} / {per:,.0f} bytes a token"
+    value = likely[0] if len(set(likely)) == 1 else None
+    if value is not None and min(lows) == max(highs):
+        return computed(value, source=story)
+    return computed(value, low=min(lows), high=max(highs), source=story)

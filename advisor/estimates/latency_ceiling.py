@@ -1,7 +1,4 @@
-"""The largest concurrency within the TPOT objective: measured by a sweep, else by live traffic; never interpolated.
-
-Worked: 26 tokens/s per user at 40 sequences, 19 at 48, 25 needed (40 ms): the ceiling is 40, the next measured 48.
-"""
+"""The largest concurrency within the TPOT objective: measured by a sweep, else by live traffic; never interpolated."""
 
 from __future__ import annotations
 
@@ -12,13 +9,14 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from scipy.special import bdtr
 
-from advisor.domain.evidence import Evidence, Sweep, SweepPoint, as_floats
+from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats, Ints
 
 from .latency import merged
 from .load import engines_per_instance, mean_decode_batch, sequence_cap
 from .step_time import StepTime
+from .sweep_ceiling import from_sweep, on_one_engine
 
 LEAST_AT_LEVEL = 50
 LIKELY = 0.01
@@ -29,34 +27,17 @@ MOST_BATCH = 1e6
 def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
     """The ceiling by the best means there is, or why there is none. "At least N" where N was never seen failing."""
     target = evidence.slo.tpot_seconds
+    if evidence.workload == "batch":
+        return unknown("batch work promises no time per token: no latency ceiling")
     if target is None:
         return unknown("no time-per-token objective is given (--slo-tpot)")
-    if evidence.sweep is not None and evidence.sweep.points:
-        return from_sweep(evidence.sweep, target)
+    if (sweep := on_one_engine(evidence)) is not None:
+        return from_sweep(sweep, target)
     live = _from_log(evidence, target) or _from_windows(evidence, target, step) or _from_lifetime(evidence, target)
     return live or unknown(
         "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics "
         "over time (--prometheus), or a sweep (--sweep)"
     )
-
-
-def from_sweep(sweep: Sweep, target: float) -> Fact:
-    """Largest measured concurrency that passes with every lower one passing; `high` is the next one measured.
-
-    Where the lowest one fails already the ceiling is only known to lie below it.
-    """
-    points = sorted(sweep.points, key=lambda p: p.concurrency)
-    failing = next((p for p in points if not p.tpot_seconds <= target * (1 + 1e-9)), None)
-    # A concurrency that was measured twice and failed once has failed.
-    passing = [p for p in points if failing is None or p.concurrency < failing.concurrency]
-    story = _sweep_story(sweep, passing, failing, target)
-    if not passing:
-        below = max(math.ceil(points[0].concurrency) - 1, 0)
-        return measured(None, low=0, high=below, n=len(points), source=f"{story}; nothing lower was measured")
-    best = math.floor(passing[-1].concurrency)
-    if failing is None:
-        return measured(None, low=best, n=len(points), source=f"{story}; never seen failing")
-    return measured(best, low=best, high=failing.concurrency, n=len(points), source=story)
 
 
 def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) -> tuple[int | None, int | None]:
@@ -173,20 +154,30 @@ def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]
     rows: list[tuple[float, float, float]] = []
     for engine in evidence.engines:
         w = engine.windows
-        if engine.lifetime or w.tpot is None or w.tpot_edges is None or not {"itl_count", "steps"} <= w.deltas.keys():
+        if engine.lifetime or w.tpot is None or w.tpot_edges is None:
             continue
         under = w.tpot_edges <= target * (1 + 1e-9)
-        gaps, steps = w.deltas["itl_count"], w.deltas["steps"]
-        finished = w.tpot.sum(axis=1)
-        use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (steps >= 1) & (gaps <= MOST_BATCH * steps)
+        batch, finished = _batches(engine), w.tpot.sum(axis=1)
+        use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (batch <= MOST_BATCH)
         least = w.tpot[:, :-1][:, under].sum(axis=1)
-        rows += zip(gaps[use] / steps[use], finished[use], least[use], strict=True)
+        rows += zip(batch[use], finished[use], least[use], strict=True)
     table = np.array(rows, dtype=float).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def _sweep_story(sweep: Sweep, passing: list[SweepPoint], failing: SweepPoint | None, target: float) -> str:
-    shown = [p for p in (*passing[-1:], failing) if p and p.tpot_seconds > 0]
-    told = [f"{1 / p.tpot_seconds:.3g} tokens/s per user at {p.concurrency:g}" for p in shown]
-    means = " (means, not percentiles)" if all(p.statistic == "mean" for p in sweep.points) else ""
-    return f"{', '.join(told)}; {1 / target:.3g} needed{means}"
+def _batches(engine: EngineSeries) -> Floats:
+    """Mean decode batch of each window; of engines that count no gaps, mean running sequences; NaN where unknown."""
+    w, samples = engine.windows, engine.samples
+    if {"itl_count", "steps"} <= w.deltas.keys():
+        gaps, steps = w.deltas["itl_count"], w.deltas["steps"]
+        return _ratio(gaps, steps)
+    seen = np.isfinite(samples.running)
+    total, count = (np.concatenate([[0], np.cumsum(v)]) for v in (np.where(seen, samples.running, 0), seen))
+    before, until = (np.searchsorted(samples.time, edge, side="right") for edge in (w.start, w.end))
+    return _ratio(total[until] - total[before], count[until] - count[before])
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Above / below; NaN where less than one stands below."""
+    ratio: Floats = np.divide(above, below, out=np.full(below.size, np.nan), where=below >= 1)
+    return ratio

@@ -64,15 +64,21 @@ def ranks(n: int, p: float) -> tuple[int | None, int | None]:
     return below if below >= 1 else None, above if above <= n else None
 
 
-def upper_bound(counts: TokenCounts, q: float, *, unseen: int = 0) -> int | None:
+def upper_bound(counts: TokenCounts, q: float, *, unseen: int = 0, effect: float = 1.0) -> int | None:
     """One-sided 95 % upper bound of the q-th percentile, or None when the sample is too small for one.
 
-    `unseen` requests of unknown length are taken to be longer than all others.
+    `unseen` requests of unknown length are taken to be longer than all others. n requests with a design effect (see
+    `effective_sample`) bound it like n / `effect` independent ones.
 
     x_(k) with the smallest k for which P(Binomial(n, q) <= k - 1) >= 95 %. At n = 2,995 the p99.9 is bounded by the
     largest value; below that by nothing (ln 0.05 / ln 0.999 = 2,994.2).
     """
-    rank = binomial_quantile(0.95, counts.n + unseen, q / 100) + 1
+    every = counts.n + unseen
+    worth = int(every / effect)
+    rank = binomial_quantile(0.95, worth, q / 100) + 1
+    if rank > worth:
+        return None
+    rank = math.ceil(rank / worth * every)
     return counts.at_rank(rank) if rank <= counts.n else None
 
 
@@ -102,8 +108,8 @@ def sharp_bounds(prompt: Bounds, output: Bounds, q: float) -> tuple[float, float
 def marginals(evidence: Evidence) -> tuple[Buckets | None, Buckets | None]:
     """The engines' prompt and output length histograms, all engines together."""
     return (
-        Buckets.merge(e.lengths["prompt_tokens"] for e in evidence.engines if "prompt_tokens" in e.lengths),
-        Buckets.merge(e.lengths["output_tokens"] for e in evidence.engines if "output_tokens" in e.lengths),
+        Buckets.merge(e.lengths["prompt_tokens"] for e in evidence.every_engine if "prompt_tokens" in e.lengths),
+        Buckets.merge(e.lengths["output_tokens"] for e in evidence.every_engine if "output_tokens" in e.lengths),
     )
 
 

@@ -14,11 +14,13 @@ import numpy as np
 from advisor.domain.evidence import EngineSeries, Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats
+from advisor.engines.admission import reserve
 
 from .context_limit import present_limit
 
 LEAST_SCRAPES = 30
 NO_METRICS = "no engine metrics over time: give --prometheus"
+NO_CAP = "max_num_seqs is in no metric: give a start-up log (--startup-log) or --set max_num_seqs=N"
 LEAST_QUEUE_SECONDS = 0.05
 RUNNING = ("server_info", "models_endpoint", "startup_log", "process", "metrics")
 
@@ -35,7 +37,8 @@ def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
         "waiting_share": _share((gauges.waiting > 0).astype(float), "num_requests_waiting above 0"),
         "kv_usage_p95": _kv_usage(evidence, gauges, known, cap),
         "time_at_sequence_cap": _at_cap(evidence, gauges, cap),
-        "preempted_share": _ratio(evidence, "preemptions", "finished", "num_preemptions_total / request_success_total"),
+        "time_at_full_seats": _full(gauges, cap),
+        "preempted_share": _preempted(evidence),
         "queue_share_of_ttft": _ratio(evidence, "queue_sum", "ttft_sum", "request_queue_time / time_to_first_token"),
         "prefix_cache_hit_rate": _hit_rate(evidence),
         "replica_imbalance": _imbalance(evidence),
@@ -98,7 +101,7 @@ def _observed(evidence: Evidence) -> Fact:
         return measured(float(max(spans)), source="engine metrics of the present epoch")
     if evidence.log and evidence.log.requests:
         return measured(evidence.log.last_seconds - evidence.log.first_seconds, source=evidence.log.source)
-    if any(flag.source in RUNNING for flag in evidence.flags.values()):
+    if evidence.failure is None and any(flag.source in RUNNING for flag in evidence.flags.values()):
         return measured(0.0, source="a server runs, but no traffic was read")
     return unknown("nothing that runs was observed")
 
@@ -146,7 +149,7 @@ def _kv_usage(evidence: Evidence, gauges: _Gauges, known: Mapping[str, Fact], ca
 
 def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     if cap is None:
-        return unknown("max_num_seqs is in no metric: give a start-up log (--startup-log) or --set max_num_seqs=N")
+        return unknown(NO_CAP)
     if gauges.running.size >= LEAST_SCRAPES:
         pinned = (gauges.running >= cap) & (gauges.waiting > 0)
         return measured(float(pinned.mean()), n=int(pinned.size), source=f"running at {cap} while requests wait")
@@ -157,6 +160,13 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     if (stated := _stated_at_cap(evidence, cap)) is not None:
         return stated
     return unknown(f"{gauges.running.size} scrapes; {LEAST_SCRAPES} are needed: {NO_METRICS}")
+
+
+def _full(gauges: _Gauges, cap: int | None) -> Fact:
+    """Waiting or not: seats that are all taken for a moment are a queue that a slightly larger burst would see."""
+    if cap is None:
+        return unknown(NO_CAP)
+    return _share((gauges.running >= cap).astype(float), f"running at {cap}")
 
 
 def _stated_at_cap(evidence: Evidence, cap: int) -> Fact | None:
@@ -196,6 +206,13 @@ def _ratio(evidence: Evidence, above: str, below: str, source: str) -> Fact:
     if bottom <= 0:
         return unknown(f"{source.rpartition(' / ')[2]} did not move in the present epoch")
     return measured(sum(t for t, _ in told) / bottom, n=round(bottom), source=source)
+
+
+def _preempted(evidence: Evidence) -> Fact:
+    kept = reserve(evidence.engine, {})
+    if kept is not None and kept.whole and evidence.engines:
+        return measured(0.0, source="the engine reserves what a request declares and preempts nothing")
+    return _ratio(evidence, "preemptions", "finished", "num_preemptions_total / request_success_total")
 
 
 def _hit_rate(evidence: Evidence) -> Fact:

@@ -1,10 +1,11 @@
 """How many sequences fit the KV cache: guaranteed (all at the limit) and expected (as long as they really are).
 
-A slot that is looked at in a random step holds a request with a probability proportional to its residence R, the steps
-it needs: s = ceil(I / C) for its prompt and O for its output. Its mean cache and second moment follow by averaging a
-linear growth over that residence (length-biased sampling):
+The expected ceiling is the largest N whose preempted share keeps the promise (`kv_overflow_risk`); see overflow.py.
+What one sequence takes comes from its lengths, averaged over its residence of s = ceil(I / C) and O steps,
 
     mu = E[s I/2 + O (I + O/2)] / E[R]        m2 = E[s I^2/3 + O (I^2 + I O + O^2/3)] / E[R]        sd^2 = m2 - mu^2
+
+and from gauges (gauge_occupancy.py); both are kept, and where they are apart the one that is believed says why.
 
 Worked: every request 1,000 in and 200 out with C = 2,048 has s = 1, R = 201, mu = (500 + 200 x 1,100) / 201 = 1,097.
 """
@@ -16,48 +17,69 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
-from advisor.domain.histogram import Floats, JointCounts
+from advisor.domain.histogram import JointCounts
 from advisor.domain.policy import Policy
+from advisor.engines.admission import admits_by_first_chunk
 
-from . import lengths
+from . import kv_cache, lengths, reservation
 from .context_limit import present_limit
-from .token_budget import step_budget
+from .gauge_occupancy import from_gauges
+from .kv.layouts import shares_blocks
+from .overflow import MOST_FOLDED, Residence, folded_ceiling, normal_share_ceiling, residence
+from .reservation import GAUGES, Occupancy
+from .token_budget import mean_lengths, step_budget
 
-LEAST_SCRAPES = 500
-LEAST_RUNNING = 3
-TRIALS = 5_000
-LEAST_RISK = 1e-9
-MOST_DRAWN = 256
 DEFAULT_BUDGET = 2048
+BATCH_RISK = 0.1
+APART = 0.2
+OVERDISPERSED = 2.0
+THRASHING = 1.25
+"""More preemptions a request than an engine makes that waits until a whole prompt fits: with the cache overfull all the
+time it makes about one (simulated: 0.001 to 1.02 on four traces, 0.05 to 16 where the first chunk is enough)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
-    """KV tokens that one sequence in service holds, mean and standard deviation, and what told it."""
+class Room:
+    """The cache to fill, the promise to keep while filling it, and how the engine takes back what it preempted."""
 
-    mean: float
-    sd: float
-    n: int
-    source: str
+    tokens: float
+    promise: float
+    joint: JointCounts | None
+    budget: int
+    block: int
+    stay: Residence | None
+    back_at_once: str | None
 
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Both memory ceilings and the mean cache of a sequence."""
     pool = known["kv_pool_tokens"] if known["kv_pool_tokens"].number else known["kv_pool_tokens_predicted"]
-    estimates = [o for o in (from_joint(evidence), from_gauges(evidence, pool)) if o is not None]
+    mixed = shares_blocks(evidence)
+    lengths_told = None if mixed else from_joint(evidence)
+    told = [o for o in (lengths_told, from_gauges(evidence, pool)) if o is not None]
+    estimates = reservation.as_admitted(evidence, told)
     out = {"memory_ceiling_guaranteed": _guaranteed(evidence, pool, known)}
     if pool.number is None:
-        out["memory_ceiling_expected"] = unknown(f"the KV pool is unknown: {pool.unknown}")
+        out["memory_ceiling_expected"] = unknown(_no_pool(pool))
+    elif mixed and not estimates:
+        out["memory_ceiling_expected"] = unknown(
+            "its layers keep windows or states, so lengths do not tell what a sequence holds: "
+            "needs 500 scrapes of running and cache usage"
+        )
     elif not estimates:
         out["memory_ceiling_expected"] = _from_means(evidence, pool.number)
     else:
-        out["memory_ceiling_expected"] = _expected(evidence, estimates, pool.number, policy.kv_overflow_risk)
+        out["memory_ceiling_expected"] = _expected(estimates, _room(evidence, policy, pool.number, known))
     out["kv_tokens_per_sequence"] = _per_sequence(estimates)
     return out
+
+
+def accepted_risk(evidence: Evidence, policy: Policy) -> float:
+    """Share of requests that may be preempted: in batch work that costs throughput only, so one in ten is accepted."""
+    return max(policy.kv_overflow_risk, BATCH_RISK) if evidence.workload == "batch" else policy.kv_overflow_risk
 
 
 def from_joint(evidence: Evidence) -> Occupancy | None:
@@ -78,63 +100,86 @@ def from_joint(evidence: Evidence) -> Occupancy | None:
     return Occupancy(mean + (block - 1) / 2, sd, joint.n, "prompt and output of each logged request")
 
 
-def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
-    """Occupancy from running n and cache use y at one scrape: mu = sum y / sum n, sd^2 = mean((y - mu n)^2 / n)."""
-    parts = [_pairs(e.samples.running, e.samples.kv_usage) for e in evidence.engines if e.samples.kv_usage is not None]
-    if pool.number is None or not parts:
+def _room(evidence: Evidence, policy: Policy, pool: float, known: Mapping[str, Fact]) -> Room:
+    joint = None if shares_blocks(evidence) else _joint(evidence)
+    budget, kept_free = step_budget(evidence) or DEFAULT_BUDGET, evidence.flag("watermark")
+    share = kept_free if isinstance(kept_free, float) and 0 <= kept_free < 1 else 0.0
+    back = _back_at_once(evidence, known)
+    stay = _stay(evidence, joint, budget) if back else None
+    block = evidence.count_flag("block_size") or 1
+    return Room(pool * (1 - share), accepted_risk(evidence, policy), joint, budget, block, stay, back)
+
+
+def _back_at_once(evidence: Evidence, known: Mapping[str, Fact]) -> str | None:
+    """How it is known that a preempted request is back at once; None where it waits until it fits whole."""
+    flags = {name: flag.value for name, flag in evidence.flags.items()}
+    told = admits_by_first_chunk(evidence.engine, evidence.engine_version, flags)
+    if told:
+        return "this release admits a prompt by its first chunk, so a preempted request is back at once"
+    seen = known["preempted_share"].floor
+    if told is None and seen is not None and seen > THRASHING:
+        return f"{seen:.0%} preempted: this release takes a preempted request back at once"
+    return None
+
+
+def _stay(evidence: Evidence, joint: JointCounts | None, budget: int) -> Residence | None:
+    if joint is not None:
+        return residence(joint, budget)
+    means = mean_lengths(evidence)
+    if means is None:
         return None
-    n = np.concatenate([p[0] for p in parts])
-    y = np.concatenate([p[1] for p in parts]) * pool.number
-    if n.size < LEAST_SCRAPES or not n.sum():
+    chunks = math.ceil(means[0] / budget)
+    return Residence(chunks + means[1], float(chunks))
+
+
+def _expected(estimates: list[Occupancy], room: Room) -> Fact:
+    """The believed estimate's ceiling; the other one, and what parts them, is in the source."""
+    ceilings = [(_ceiling(o, room), o) for o in estimates]
+    value, believed, why = _believed(ceilings)
+    story = [f"{room.promise * 100:g} % preempted at most; {_held(believed)}"]
+    story += [f"{other} from {o.source}" for other, o in ceilings if o is not believed]
+    story += [part for part in (why, room.back_at_once) if part]
+    bound = _synchronised(estimates, room)
+    if bound is not None and bound < value:
+        value, note = bound, "requests that start together are long together: all of them at E[I] + Q90(O)"
+        story.append(note)
+    return computed(value, n=believed.n, source="; ".join(story))
+
+
+def _held(occupancy: Occupancy) -> str:
+    once = f", {occupancy.shared:,.0f} shared by all" if occupancy.shared else ""
+    return f"{occupancy.mean:,.0f} +- {occupancy.sd:,.0f} tokens a sequence ({occupancy.source}){once}"
+
+
+def _believed(ceilings: list[tuple[int, Occupancy]]) -> tuple[int, Occupancy, str | None]:
+    """Of two estimates the lower one, as an overfull cache costs more than an idle seat; unless a prefix is shared."""
+    low, high = min(ceilings, key=lambda pair: pair[0]), max(ceilings, key=lambda pair: pair[0])
+    if high[0] <= (1 + APART) * low[0]:
+        return *low, None
+    if high[1].shared:
+        return *high, "lengths count the prefix that is shared once for each, so the gauges are believed"
+    if low[1].source == GAUGES:
+        return *low, "sequences hold more than their lengths say: lengths changed, or something else holds cache"
+    return *low, "sequences hold less than their lengths say: lengths changed, or the log is not of these engines alone"
+
+
+def _ceiling(occupancy: Occupancy, room: Room) -> int:
+    free = room.tokens - occupancy.shared
+    value = normal_share_ceiling(occupancy.mean, occupancy.sd, free, room.promise, room.stay)
+    drawn = room.joint if occupancy.source != GAUGES and not occupancy.reserved else None
+    # Hundreds of sequences are normal enough.
+    if drawn is None or value >= MOST_FOLDED:
+        return value
+    return folded_ceiling(drawn, room.budget, free, room.promise, block=room.block, stay=room.stay)
+
+
+def _synchronised(estimates: list[Occupancy], room: Room) -> int | None:
+    """Pool / (E[I] + Q90(O)), where the cache varies twice as much as independent requests make it vary."""
+    told = {o.source == GAUGES: o for o in estimates}
+    if len(told) < 2 or room.joint is None or told[True].sd ** 2 <= OVERDISPERSED * told[False].sd ** 2:
         return None
-    mean = float(y.sum() / n.sum())
-    sd = math.sqrt(float(np.mean((y - mean * n) ** 2 / n)))
-    return Occupancy(mean, sd, int(n.size), "running and cache usage at the same scrape") if mean > 0 else None
-
-
-def normal_ceiling(mean: float, sd: float, pool: float, risk: float) -> int:
-    """Largest N with P(sum of N occupancies > pool) <= risk, by the central limit theorem.
-
-    [(-z sd + sqrt(z^2 sd^2 + 4 mean pool)) / (2 mean)]^2: mean 1,232, sd 715, pool 400,000, risk 1 % give 301.
-    """
-    z = float(ndtri(1 - min(max(risk, LEAST_RISK), 1 - LEAST_RISK)))
-    root = (-z * sd + math.sqrt(z * z * sd * sd + 4 * mean * pool)) / (2 * mean)
-    return math.floor(root * root + 1e-9)
-
-
-def simulated_ceiling(joint: JointCounts, budget: int, pool: float, risk: float) -> int:
-    """The same by drawing from the joint counts: for few or very unequal sequences, where the normal form fails."""
-    random = np.random.default_rng(20260101)
-    i, o = joint.prompt.astype(float), joint.output.astype(float)
-    s = np.ceil(i / budget)
-    weight = joint.counts * (s + o)
-    most = max(2, min(MOST_DRAWN, math.ceil(3 * pool / max(float(np.average(i + o / 2, weights=weight)), 1.0))))
-    place = random.choice(i.size, size=(TRIALS, most), p=weight / weight.sum())
-    age = random.random((TRIALS, most)) * (s + o)[place]
-    held = np.where(age < s[place], i[place] * age / np.maximum(s[place], 1), i[place] + age - s[place])
-    overflow = (np.cumsum(np.ceil(held), axis=1) > pool).mean(axis=0)
-    return int(np.searchsorted(overflow, risk, side="right"))
-
-
-def _expected(evidence: Evidence, estimates: list[Occupancy], pool: float, risk: float) -> Fact:
-    """Of two estimates the lower one is believed: an overfull cache costs more than an idle seat."""
-    ceilings = [(_ceiling(evidence, o, pool, risk), o) for o in estimates]
-    value, believed = min(ceilings, key=lambda pair: pair[0])
-    held = f"{believed.mean:,.0f} +- {believed.sd:,.0f} tokens a sequence ({believed.source})"
-    story = f"{risk * 100:g} % overflow risk; {held}"
-    story += "".join(f"; {other} from {o.source}" for other, o in ceilings if o is not believed)
-    return computed(value, n=believed.n, source=story)
-
-
-def _ceiling(evidence: Evidence, occupancy: Occupancy, pool: float, risk: float) -> int:
-    value = normal_ceiling(occupancy.mean, occupancy.sd, pool, risk)
-    joint = _joint(evidence)
-    # Hundreds of sequences are normal enough, and more than MOST_DRAWN were never drawn.
-    few = value < 30 or (occupancy.sd > occupancy.mean and value < MOST_DRAWN / 2)
-    if joint is not None and few:
-        budget = step_budget(evidence) or DEFAULT_BUDGET
-        return simulated_ceiling(joint, budget, pool, risk)
-    return value
+    longest = room.joint.prompts().mean + room.joint.outputs().quantile(0.9)
+    return math.floor((room.tokens - told[True].shared) / longest)
 
 
 def _from_means(evidence: Evidence, pool: float) -> Fact:
@@ -152,16 +197,28 @@ def _from_means(evidence: Evidence, pool: float) -> Fact:
 def _guaranteed(evidence: Evidence, pool: Fact, known: Mapping[str, Fact]) -> Fact:
     present = present_limit(evidence)
     advised = known["recommended_max_model_len"].number
-    if pool.number is None:
-        return unknown(f"the KV pool is unknown: {pool.unknown}")
+    if pool.number is None and pool.low is None:
+        return unknown(_no_pool(pool))
     if advised is not None and (present is None or advised < present):
         limit, name = advised, "recommended_max_model_len"
     elif present is not None:
         limit, name = present, "max_model_len"
     else:
         return unknown("no length limit is known: give --set max_model_len=N or request lengths (--logs)")
+    printed = evidence.reported_pool.max_concurrency if evidence.reported_pool else None
+    if printed is not None and limit == present:
+        return computed(math.floor(printed), source=f"{printed:g} x {limit:,.0f} tokens, as the engine prints")
+    if shares_blocks(evidence):
+        return kv_cache.sequences_of_length(evidence, limit)
+    if pool.number is None:
+        low, high = (None if bound is None else math.floor(bound / limit) for bound in (pool.low, pool.high))
+        return computed(None, low=low, high=high, source=f"{pool.source}, by {limit:,.0f} tokens ({name})")
     value = math.floor(pool.number / limit)
     return computed(value, source=f"{pool.number:,.0f} tokens of cache / {limit:,.0f} ({name})")
+
+
+def _no_pool(pool: Fact) -> str:
+    return f"the KV pool is unknown: {pool.unknown or 'it is only known to lie between bounds'}"
 
 
 def _per_sequence(estimates: list[Occupancy]) -> Fact:
@@ -174,10 +231,3 @@ def _per_sequence(estimates: list[Occupancy]) -> Fact:
 def _joint(evidence: Evidence) -> JointCounts | None:
     joint = evidence.best_joint
     return joint if joint is not None and joint.n and (joint.prompt + joint.output).any() else None
-
-
-def _pairs(running: Floats, usage: Floats | None) -> tuple[Floats, Floats]:
-    if usage is None:
-        return np.empty(0), np.empty(0)
-    use = (running >= LEAST_RUNNING) & np.isfinite(usage)
-    return running[use], usage[use]

@@ -11,7 +11,7 @@ from advisor.domain.fact import Fact
 from advisor.domain.histogram import TokenCounts
 from advisor.domain.pictures import CurvePicture, CurvePoint, LengthPicture, Pictures
 
-from . import lengths, step_time
+from . import lengths, sweep_ceiling
 from .load import engines_per_instance
 
 LENGTH_BINS = 48
@@ -49,8 +49,8 @@ def _binned(totals: TokenCounts) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def _curve(evidence: Evidence, facts: Mapping[str, Fact]) -> CurvePicture | None:
     points, source = _sweep_points(evidence) or _live_points(evidence)
-    step = step_time.fit(evidence)
-    line = None if isinstance(step, str) else (step.base, step.per_sequence)
+    base, slope = facts["itl_base"].number, facts["itl_per_sequence"].number
+    line = None if base is None or slope is None else (base, slope)
     if not points and line is None:
         return None
     return CurvePicture(
@@ -66,10 +66,10 @@ def _curve(evidence: Evidence, facts: Mapping[str, Fact]) -> CurvePicture | None
 
 
 def _sweep_points(evidence: Evidence) -> tuple[tuple[CurvePoint, ...], str] | None:
-    if evidence.sweep is None:
+    sweep = sweep_ceiling.on_one_engine(evidence)
+    if sweep is None:
         return None
-    points = tuple(CurvePoint(p.concurrency, p.tpot_seconds, 1.0) for p in evidence.sweep.points)
-    return points, f"sweep, {evidence.sweep.source}"
+    return tuple(CurvePoint(p.concurrency, p.tpot_seconds, 1.0) for p in sweep.points), f"sweep, {sweep.source}"
 
 
 def _live_points(evidence: Evidence) -> tuple[tuple[CurvePoint, ...], str]:

@@ -8,7 +8,7 @@ the p99 of arrivals is 0.25/s and may use 90 %: 0.25 / (0.19 x 0.9) = 146 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -20,16 +20,18 @@ from .capacity import FULLY_READ, SLOT, headroom_for, per_slot
 
 LEAST_SLOTS = 3
 LEAST_SCRAPES = 5
-NEVER = "requests never waited through three whole 5-minute slots"
+MOST_PREEMPTED = 0.2
+"""Where more requests are preempted, much of the time goes into computing them again: a lower cap serves more."""
+NEVER = "requests never waited through three whole 5-minute slots without a fifth of them being preempted"
 
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The saturated rate, demand against it, and the replicas advised where that asks for more than the model."""
-    running = [e for e in evidence.engines if not e.lifetime and e.windows.end.size]
-    rates = [rate for engine in running for rate in _saturated_rates(engine)]
+    rates = [rate for engine in _running(evidence.engines) for rate in _saturated_rates(engine)]
     if len(rates) < LEAST_SLOTS:
         return {name: unknown(NEVER) for name in ("saturated_requests_per_second", "demand_over_saturated_rate")}
-    rate = float(np.mean(rates)) * len(running)
+    # Demand is that of the whole deployment, so a replica that runs apart is taken to serve as much as the others.
+    rate = float(np.mean(rates)) * len(_running(evidence.every_engine))
     served = measured(rate, n=len(rates), source="finished in 5-minute slots in which requests waited at every scrape")
     demand, replicas = known["demand_requests_per_second_p99"].number, evidence.replicas
     if demand is None or rate <= 0:
@@ -47,6 +49,10 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
     return out
 
 
+def _running(engines: Iterable[EngineSeries]) -> list[EngineSeries]:
+    return [e for e in engines if not e.lifetime and e.windows.end.size]
+
+
 def _saturated_rates(engine: EngineSeries) -> list[float]:
     """Requests per second that one engine finished in each 5-minute slot with something waiting at every scrape."""
     samples, finished = engine.samples, engine.windows.deltas.get("finished")
@@ -60,5 +66,7 @@ def _saturated_rates(engine: EngineSeries) -> list[float]:
     grid = as_floats(np.arange(slots[0], slots[-1] + 2) * SLOT)
     served = per_slot(grid, start, end, finished[good])
     read = per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
+    preempted = engine.windows.deltas.get("preemptions")
+    again = np.zeros(served.size) if preempted is None else per_slot(grid, start, end, np.nan_to_num(preempted[good]))
     full = slots[(scrapes >= LEAST_SCRAPES) & (waited == scrapes)].astype(np.int64) - int(slots[0])
-    return [float(served[slot]) / SLOT for slot in full if read[slot]]
+    return [float(served[s]) / SLOT for s in full if read[s] and again[s] < MOST_PREEMPTED * served[s]]

@@ -10,10 +10,13 @@ from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.policy import Policy
 
 from .load import sequence_cap
+from .sweep_ceiling import on_one_engine
 
 DEMAND_SHARE = 0.8
 NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
 ROOMY = 0.6
+BATCH_STEP = 4.0
+"""Batch work promises no latency: what a step beyond the observed could break is only throughput."""
 
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -55,14 +58,15 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     goal = int(target.ceiling)
     if blind := _blind(known, cap, seen):
         return unknown(blind)
-    value = goal if seen is None else min(goal, max(math.floor(policy.step_limit * seen), 1))
+    step = max(policy.step_limit, BATCH_STEP) if evidence.workload == "batch" else policy.step_limit
+    value = goal if seen is None else min(goal, max(math.floor(step * seen), 1))
     if cap is not None and seen is not None and value < cap:
         return _lowered(known, cap, value, goal)
     if value != cap and (held := _held(evidence, known, target)):
         return unknown(held)
     if seen is None:
         return computed(goal, source="the target; nothing runs yet")
-    return computed(value, source=f"towards {goal:,}, at most {policy.step_limit:g} x {seen:,.0f} observed")
+    return computed(value, source=f"towards {goal:,}, at most {step:g} x {seen:,.0f} observed")
 
 
 def _roomy_step(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], seen: float | None) -> Fact | None:
@@ -120,8 +124,8 @@ def _failing(known: Mapping[str, Fact]) -> bool:
 
 def _seen(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     seen = [known["running_max"].number, evidence.max_concurrency_seen]
-    if evidence.sweep is not None:
-        seen += [p.concurrency for p in evidence.sweep.points]
+    if (sweep := on_one_engine(evidence)) is not None:
+        seen += [p.concurrency for p in sweep.points]
     numbers = [float(s) for s in seen if s is not None]
     if not numbers and known["running_p95"].number is not None:
         numbers = [known["running_p95"].number]

@@ -3,7 +3,11 @@
 D = decoding sequences per step (gaps / steps), P = prompt tokens computed per step, both means over a short window; ITL
 the mean gap in it. In steady state prompts arrive as outputs leave, P / D = I / O, so with the same traffic the gap
 grows along the mix line ITL(D) = a + (b + p I / O) D. That is the slope for "what if more run at once", not for "what
-if the budget changes". Windows with a preemption, a restart or few steps say nothing about it and are left out.
+if the budget changes". Windows with a preemption, a restart or few steps say nothing about it and are left out, and so
+are those before the lengths of requests changed: longer contexts cost more per step at equal concurrency.
+
+With speculative decoding a gap carries m tokens, m = generated / (gaps + first tokens), so TPOT = ITL / m. Engines are
+fitted together only where each alone says the same.
 
 Worked: a = 10 ms, b = 0.02 ms, p = 0.05 ms, I = 1,160, O = 211: slope 0.295 ms, so 24 sequences take 17.1 ms a token.
 """
@@ -16,16 +20,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from advisor.domain.evidence import EngineSeries, Evidence
+from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.histogram import Floats
 
-LEAST_WINDOWS = 30
-LEAST_STEPS = 50
+from .step_windows import LEAST_WINDOWS, Points, gather, points_of
+
+NEAR = 0.2
 LEAST_SPREAD = 1.5
 LEAST_R2 = 0.6
 MOST_VIF = 10.0
 REACH = 2.0
+MOST_APART = 1.3
+"""Two engines whose gap at the same concurrency differs by more are no one line: other hardware, or other work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class StepTime:
     """The fitted step time in seconds: `base`, and `per_sequence` along the mix line.
 
     `per_prompt_token` and `per_decoding_sequence`: its two parts, where they are identified. `widest` is the largest
-    mean decode batch in the fit; beyond twice that the line says nothing.
+    mean decode batch in the fit; beyond twice that the line says nothing. `tokens_per_gap` is 1 without speculation.
     """
 
     base: float
@@ -44,40 +51,28 @@ class StepTime:
     residual_seconds: float
     windows: int
     widest: float
+    tokens_per_gap: float = 1.0
 
     def itl(self, sequences: float) -> float:
         """Mean gap between tokens in seconds while this many sequences decode, same traffic."""
         return self.base + self.per_sequence * sequences
 
-    def sequences_within(self, itl_seconds: float) -> float:
-        """How many sequences decode at a mean gap of `itl_seconds`."""
-        return (itl_seconds - self.base) / self.per_sequence
-
-    def full_step(self, sequences: float, budget: float) -> float:
-        """Seconds of a step whose budget is full: the sequences decode, prompts take the rest."""
-        decoding, prompts = self.per_decoding_sequence or 0.0, self.per_prompt_token or 0.0
-        return self.base + decoding * sequences + prompts * max(budget - sequences, 0.0)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Points:
-    batch: Floats
-    prompt: Floats
-    itl: Floats
-    weight: Floats
+    def sequences_within(self, tpot_seconds: float) -> float:
+        """How many sequences decode at a mean time per token of `tpot_seconds`, several tokens a gap or one."""
+        return (tpot_seconds * self.tokens_per_gap - self.base) / self.per_sequence
 
 
 def fit(evidence: Evidence) -> StepTime | str:
     """The step time of a deployment, or the reason why its windows do not tell it."""
-    points = _gather(evidence)
+    points = gather(evidence)
     if points is None:
         return "no windows of engine counters (needs --prometheus, and inter-token latency and iteration metrics)"
-    if too_little := _too_little(points):
-        return too_little
+    if refused := _staged(evidence) or _too_little(points) or _differing(evidence, points):
+        return refused
     ratio = float(points.prompt @ points.weight / (points.batch @ points.weight))
     ones = np.ones_like(points.batch)
-    full, full_r2 = _solve(np.column_stack([ones, points.batch, points.prompt]), points)
-    line, line_r2 = _solve(np.column_stack([ones, points.batch]), points)
+    full, full_r2 = solve(np.column_stack([ones, points.batch, points.prompt]), points)
+    line, line_r2 = solve(np.column_stack([ones, points.batch]), points)
     # A coefficient of exactly 0 is the bound of the fit, not a finding.
     split = bool((full > 0).all()) and full_r2 >= LEAST_R2 and _vif(points) <= MOST_VIF
     base, slope, r2 = (full[0], full[1] + full[2] * ratio, full_r2) if split else (line[0], line[1], line_r2)
@@ -89,10 +84,25 @@ def fit(evidence: Evidence) -> StepTime | str:
     residual = float(np.median(np.abs(points.itl - base - slope * points.batch)))
     widest = float(points.batch.max())
     decoding, prompts = (float(full[1]), float(full[2])) if split else (None, None)
-    return StepTime(float(base), float(slope), prompts, decoding, r2, residual, points.batch.size, widest)
+    accepted = float(np.average(points.tokens, weights=points.weight))
+    return StepTime(float(base), float(slope), prompts, decoding, r2, residual, points.batch.size, widest, accepted)
 
 
-def _too_little(points: _Points) -> str | None:
+def facts(step: StepTime | str) -> dict[str, Fact]:
+    """The mix line: the gap of an empty batch, and what each sequence adds."""
+    if isinstance(step, str):
+        return dict.fromkeys(("itl_base", "itl_per_sequence"), unknown(f"the step time is not identified: {step}"))
+    story = f"mean gap over decode batch, same traffic; R2 {step.r2:.2f}, at most {step.widest:.1f} observed"
+    values = {"itl_base": step.base, "itl_per_sequence": step.per_sequence}
+    return {name: computed(value, n=step.windows, source=story) for name, value in values.items()}
+
+
+def _staged(evidence: Evidence) -> str | None:
+    stages = evidence.count_flag("pipeline_parallel_size") or 1
+    return f"{stages} pipeline stages: a gap spans the steps of all of them" if stages > 1 else None
+
+
+def _too_little(points: Points) -> str | None:
     if points.batch.size < LEAST_WINDOWS:
         return f"{points.batch.size} usable windows; {LEAST_WINDOWS} are needed"
     p5, p95 = np.quantile(points.batch, [0.05, 0.95])
@@ -116,37 +126,27 @@ def predicted_gap(step: StepTime | str, known: Mapping[str, Fact]) -> Fact:
     return computed(value, low=max(value - spread, 0.0), high=value + spread, n=step.windows, source=story)
 
 
-def _gather(evidence: Evidence) -> _Points | None:
-    parts = [p for e in evidence.engines if not e.lifetime and (p := _points(e)) is not None]
-    if not parts:
+def _differing(evidence: Evidence, points: Points) -> str | None:
+    """Why the engines cannot be fitted together: alone each has another gap at the middle batch of all."""
+    parts = [(e, points_of(e)) for e in evidence.engines if not e.lifetime]
+    middle, gaps = float(np.median(points.batch)), {}
+    for engine, own in parts:
+        if own is None or own.batch.size < LEAST_WINDOWS:
+            continue
+        near = np.abs(own.batch - middle) <= NEAR * middle
+        if int(near.sum()) >= LEAST_WINDOWS:
+            gaps[f"{engine.instance} {engine.engine}"] = float(np.average(own.itl[near], weights=own.weight[near]))
+    if len(gaps) < 2:
         return None
-    fields = ("batch", "prompt", "itl", "weight")
-    return _Points(*(np.concatenate([getattr(p, f) for p in parts]) for f in fields))
-
-
-def _points(engine: EngineSeries) -> _Points | None:
-    d = engine.windows.deltas
-    if not {"itl_sum", "itl_count", "steps"} <= d.keys():
+    slow, fast = max(gaps, key=lambda n: gaps[n]), min(gaps, key=lambda n: gaps[n])
+    if gaps[slow] <= MOST_APART * gaps[fast]:
         return None
-    steps, gaps = d["steps"], d["itl_count"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prompt = computed_prompt_tokens(d) / steps
-        batch, itl = gaps / steps, d["itl_sum"] / gaps
-    use = (steps >= LEAST_STEPS) & (gaps > 0) & np.isfinite(prompt) & np.isfinite(itl)
-    if "preemptions" in d:
-        use &= d["preemptions"] == 0
-    use &= itl <= 5 * np.median(itl[use]) if use.any() else False
-    return _Points(batch[use], np.maximum(prompt[use], 0.0), itl[use], gaps[use])
+    told = f"{gaps[slow] * 1e3:.1f} ms on {slow}, {gaps[fast] * 1e3:.1f} ms on {fast}"
+    return f"engines differ at {middle:.0f} sequences ({told}): other hardware or other work, no common line"
 
 
-def computed_prompt_tokens(deltas: Mapping[str, Floats]) -> Floats:
-    """Prompt tokens computed per window; zeros (a line in D alone) where the engine does not tell them."""
-    if "prompt_tokens_computed" in deltas:
-        return deltas["prompt_tokens_computed"]
-    return deltas.get("prompt_tokens", np.zeros_like(deltas["steps"]))
-
-
-def _solve(columns: Floats, points: _Points) -> tuple[Floats, float]:
+def solve(columns: Floats, points: Points) -> tuple[Floats, float]:
+    """Coefficients of a weighted least-squares fit that are not negative, and its R2."""
     root = np.sqrt(points.weight)
     coefficients, _ = nnls(columns * root[:, None], points.itl * root)
     mean = np.average(points.itl, weights=points.weight)
@@ -156,7 +156,7 @@ def _solve(columns: Floats, points: _Points) -> tuple[Floats, float]:
     return coefficients, float(1 - left / spread) if spread > 1e-18 * mean**2 else 0.0
 
 
-def _vif(points: _Points) -> float:
+def _vif(points: Points) -> float:
     """Variance inflation of D by P: how much of one the other already tells."""
     if points.prompt.std() == 0 or points.batch.std() == 0:
         return float("inf")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from advisor.domain.hours import HourFacts
 from advisor.domain.life import LIVE, AdviceRecord
 from advisor.domain.numbers import setting
 
@@ -19,17 +20,27 @@ if TYPE_CHECKING:
     from advisor.domain.advice import Advice
     from advisor.domain.report import DeploymentReport
 
+HoursOf = Callable[[str, float], Sequence[HourFacts]]
 NO_LONGER = "no longer holds"
 _MUTED = ("snoozed", "rejected")
 _NO_TERMS = Terms()
 
 
+def _no_hours(_deployment: str, _since: float) -> Sequence[HourFacts]:
+    return ()
+
+
 def advance(
-    records: Sequence[AdviceRecord], reports: Sequence[DeploymentReport], now: float, terms: Terms = _NO_TERMS
+    records: Sequence[AdviceRecord],
+    reports: Sequence[DeploymentReport],
+    now: float,
+    terms: Terms = _NO_TERMS,
+    hours: HoursOf = _no_hours,
 ) -> tuple[AdviceRecord, ...]:
     """All records, live and ended, after the evaluation that `reports` come from.
 
-    A deployment that is not among the reports keeps its records: not to be seen is not to be fine.
+    A deployment that is not among the reports keeps its records: not to be seen is not to be fine. `hours` tells what
+    was measured of a deployment hour by hour since a moment; it is asked where a followed change is to be judged.
     """
     of: dict[str, list[AdviceRecord]] = {report.evidence.name: [] for report in reports}
     for record in records:
@@ -38,7 +49,7 @@ def advance(
     out: list[AdviceRecord] = []
     for name, own in of.items():
         report = reported.get(name)
-        out += _unseen(own, now, terms) if report is None else _Evaluation(report, now, terms).of(own)
+        out += _unseen(own, now, terms) if report is None else _Evaluation(report, now, terms, hours).of(own)
     return tuple(out)
 
 
@@ -58,8 +69,8 @@ def _ended(record: AdviceRecord, reason: str, now: float) -> AdviceRecord:
 class _Evaluation:
     """One evaluation of one deployment."""
 
-    def __init__(self, report: DeploymentReport, now: float, terms: Terms) -> None:
-        self.report, self.now, self.terms = report, now, terms
+    def __init__(self, report: DeploymentReport, now: float, terms: Terms, hours: HoursOf) -> None:
+        self.report, self.now, self.terms, self.hours = report, now, terms, hours
         self.undetermined = {rule.rule for rule in report.judgement.undetermined}
 
     def of(self, records: Sequence[AdviceRecord]) -> list[AdviceRecord]:
@@ -85,7 +96,9 @@ class _Evaluation:
             reason = left_behind(record, self.report, self.terms)
             if reason is not None:
                 return _ended(record, reason, self.now)
-            return judged(record, self.report.facts, self.now, self.terms)
+            since = (record.applied_at or self.now) - self.terms.back_seconds
+            hours = self.hours(record.deployment, since)
+            return judged(record, self.report.facts, hours, self.now, self.terms)
         if record.state not in LIVE:
             return record
         applied = noticed(record, self.report, self.now, self.terms)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
+from advisor.domain.hours import LOAD_DEPENDENT, HourFacts
 from advisor.domain.life import AdviceRecord, Score, TrackRecord
 from advisor.domain.numbers import quantity, span, unit_of
 
+from .pairing import paired
+from .same_hours import compared
 from .sameness import moved
-from .terms import Terms
+from .terms import DAY, Terms
 
 if TYPE_CHECKING:
     from advisor.domain.advice import Prediction
@@ -22,20 +26,91 @@ _LEAST_NOISE = {"ratio": 0.005, "seconds": 0.0005}
 """Half a percent of requests, half a millisecond: below that nothing is a difference, whatever it is relative to."""
 
 
-def judged(record: AdviceRecord, facts: Mapping[str, Fact], now: float, terms: Terms) -> AdviceRecord:
-    """Verified when every prediction that can be decided held, regressed when one clearly did not.
+def judged(
+    record: AdviceRecord, facts: Mapping[str, Fact], hours: Sequence[HourFacts], now: float, terms: Terms
+) -> AdviceRecord:
+    """Regressed when a prediction clearly failed, verified when every one that can be decided held.
 
-    Stays applied, with a note on each score, while too little was observed, while the traffic is another one, or where
-    no prediction can be decided.
+    Facts that move with the load are compared on the same hours before and after, others over the whole window. Stays
+    applied, with a note on each score, while too little was observed, while the traffic is another one, or where no
+    prediction can be decided; what may still be decided holds up the verdict for a week.
     """
     if not _observed_long_enough(record, facts, now, terms):
         return record
-    unlike = incomparable(record.baseline, facts, terms)
-    scores = tuple(_score(p, record, facts, unlike, terms) for p in record.advice.prediction)
-    verdicts = [score.held for score in scores if score.held is not None]
-    if not verdicts:
-        return replace(record, scores=scores)
-    return replace(record, state="verified" if all(verdicts) else "regressed", since=now, scores=scores)
+    scores = _Scoring(record, facts, hours, now, terms).scores()
+    verdicts = [score.held for score in scores]
+    patient = now - (record.applied_at or now) < terms.patience_seconds
+    waits = patient and any(score.held is None and score.metric in LOAD_DEPENDENT for score in scores)
+    if False in verdicts:
+        return replace(record, state="regressed", since=now, scores=scores)
+    if True in verdicts and not waits:
+        return replace(record, state="verified", since=now, scores=scores)
+    return replace(record, scores=scores)
+
+
+class _Scoring:
+    """The predictions of one applied change, each held against what tells it."""
+
+    def __init__(
+        self,
+        record: AdviceRecord,
+        facts: Mapping[str, Fact],
+        hours: Sequence[HourFacts],
+        now: float,
+        terms: Terms,
+    ) -> None:
+        self.record, self.facts, self.terms = record, facts, terms
+        self.applied_for = now - (record.applied_at or now)
+        self.unlike = incomparable(record.baseline, facts, terms)
+        self.told_hourly = frozenset(name for hour in hours for name in hour.figures)
+        self.paired = paired(record, hours, terms)
+
+    def scores(self) -> tuple[Score, ...]:
+        """One score a prediction."""
+        return tuple(
+            self._on_same_hours(p) if p.metric in LOAD_DEPENDENT and p.metric in self.told_hourly else self._whole(p)
+            for p in self.record.advice.prediction
+        )
+
+    def _on_same_hours(self, prediction: Prediction) -> Score:
+        slack = partial(_noise, terms=self.terms)
+        found = compared(prediction, self.record.advice, self.paired, slack, self.terms)
+        if isinstance(found, str):
+            return self._score(prediction, None, held=None, note=found)
+        blurred = "; within the noise of these hours" if found.held is None else ""
+        note = f"{found.hours} {self.paired.cycle}{blurred}"
+        score = self._score(prediction, found.after, held=found.held, note=note, hours=found.hours)
+        return replace(score, low=found.low, high=found.high, before=found.before)
+
+    def _whole(self, prediction: Prediction) -> Score:
+        fact = self.facts[prediction.metric]
+        waits = self._waits_for_a_week(prediction.metric)
+        note = fact.unknown or waits or self.unlike or _stale(fact, self.record)
+        held = None if note else holds(prediction, fact, self.terms)
+        if not note and fact.number is None:
+            note = f"measured {span(fact.low, fact.high, prediction.unit)}"
+        return self._score(prediction, fact.number, held=held, note=note)
+
+    def _waits_for_a_week(self, metric: str) -> str:
+        """A day and the week before it have other hours in them: without hours to pair, a whole week is compared."""
+        if metric not in LOAD_DEPENDENT or self.applied_for >= self.terms.patience_seconds:
+            return ""
+        return f"not told hour by hour: compared after a whole week, {self.applied_for / DAY:.1f} of 7 days so far"
+
+    def _score(
+        self, prediction: Prediction, after: float | None, *, held: bool | None, note: str, hours: int | None = None
+    ) -> Score:
+        return Score(
+            metric=prediction.metric,
+            unit=prediction.unit,
+            low=prediction.low,
+            high=prediction.high,
+            before=self.record.baseline.get(prediction.metric, prediction.now),
+            after=after,
+            held=held,
+            note=note,
+            hours=hours,
+        )
 
 
 def incomparable(before: Mapping[str, float], after: Mapping[str, Fact], terms: Terms) -> str:
@@ -73,24 +148,6 @@ def holds(prediction: Prediction, fact: Fact, terms: Terms) -> bool | None:
 def _noise(bound: float, unit: str, terms: Terms) -> float:
     size = min(abs(bound), abs(1 - bound)) if unit == "ratio" and bound <= 1 else abs(bound)
     return max(terms.noise * size, _LEAST_NOISE.get(unit, 0.0))
-
-
-def _score(prediction: Prediction, record: AdviceRecord, facts: Mapping[str, Fact], unlike: str, terms: Terms) -> Score:
-    fact = facts[prediction.metric]
-    note = fact.unknown or unlike or _stale(fact, record)
-    if not note and fact.number is None:
-        note = f"measured {span(fact.low, fact.high, prediction.unit)}"
-    decidable = not (fact.is_unknown or unlike or _stale(fact, record))
-    return Score(
-        metric=prediction.metric,
-        unit=prediction.unit,
-        low=prediction.low,
-        high=prediction.high,
-        before=record.baseline.get(prediction.metric, prediction.now),
-        after=fact.number,
-        held=holds(prediction, fact, terms) if decidable else None,
-        note=note,
-    )
 
 
 def _observed_long_enough(record: AdviceRecord, facts: Mapping[str, Fact], now: float, terms: Terms) -> bool:

@@ -18,6 +18,13 @@ class Terms:
     forget_seconds: advice that nobody could judge for so long ends.
     settle_seconds: how long a change must have been observed before its prediction is judged.
     demand_within, lengths_within: traffic before and after is comparable up to such a change.
+    demand_even: over all hours compared, demand before and after differs by no more.
+    usual_tested: the hours compared had at least such a share of the usual demand, and of what is predicted.
+    back_seconds: how far before a change hours are compared with.
+    compared_hours: how many hours must be alike before anything is decided; a day, less those of two restarts.
+    period_seconds: within such a span hours are no separate witnesses; across its border they are.
+    patience_seconds: a prediction that is not decided by then no longer holds up the verdict on the others; and what
+    cannot be compared hour by hour is compared after as long, which is a whole week.
     noise: of a value; a prediction must be missed by more to count as missed.
     """
 
@@ -29,4 +36,10 @@ class Terms:
     settle_seconds: float = DAY
     demand_within: float = 0.30
     lengths_within: float = 0.25
+    demand_even: float = 0.02
+    usual_tested: float = 0.8
+    back_seconds: float = 28 * DAY
+    compared_hours: int = 20
+    period_seconds: float = 6 * HOUR
+    patience_seconds: float = 7 * DAY
     noise: float = 0.10

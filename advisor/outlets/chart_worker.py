@@ -1,4 +1,4 @@
-"""The child that draws: an order as JSON on stdin, the picture on stdout. The only place that imports matplotlib."""
+"""The child that draws: orders as JSON on stdin, pictures on stdout. The only place that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -223,16 +223,22 @@ def _small(colors: Colors) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Draw the order on stdin within bounded memory and time."""
+    """Draw the orders on stdin within bounded memory and time; out comes each picture after its length, at once."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS))
-    order = json.loads(sys.stdin.buffer.read())
+    for order in json.loads(sys.stdin.buffer.read()):
+        picture = _picture(order)
+        sys.stdout.buffer.write(len(picture).to_bytes(4, "big") + picture)
+        sys.stdout.buffer.flush()
+
+
+def _picture(order: dict[str, Any]) -> bytes:
     colors = DARK if order["theme"] == "dark" else LIGHT
     figure = draw(_lengths(order["pictures"]["lengths"]), _curve(order["pictures"]["curve"]), order["title"], colors)
     picture = BytesIO()
     metadata = {"Date": None} if order["format"] == "svg" else None
     figure.savefig(picture, format=order["format"], dpi=DOTS_PER_INCH, metadata=metadata)
-    sys.stdout.buffer.write(picture.getvalue())
+    return picture.getvalue()
 
 
 def _lengths(given: dict[str, Any] | None) -> LengthPicture | None:

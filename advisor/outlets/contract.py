@@ -19,7 +19,8 @@ from advisor.domain.advice import (
     Status,
     Verdict,
 )
-from advisor.domain.evidence import FlagSource, Workload
+from advisor.domain.canary import ComparedTo
+from advisor.domain.evidence import EpochCause, FlagSource, Workload
 from advisor.domain.fact import Basis
 from advisor.domain.report import SourceStatus
 
@@ -137,6 +138,7 @@ class AdviceJson(_Model):
     undo: Text
     options: list[dict[str, Option]]
     title: Text = ""
+    trial: Text = ""
 
 
 class FindingJson(_Model):
@@ -176,13 +178,27 @@ class NotFiredJson(_Model):
     closest: ClosestJson
 
 
+class RolloutJson(_Model):
+    """New settings are passing through."""
+
+    reason: Text
+    refuses_ceilings: bool
+
+
 class ObservedJson(_Model):
-    """What the figures rest on: requests in a log, requests given in a file, engines, and since when they run so."""
+    """What the figures rest on: requests in a log, requests given in a file, engines, and since when they run so.
+
+    epoch_start: since when the last of the engines that are sized runs so, and why not for longer; measured_since: the
+    first of them.
+    """
 
     logged_requests: int | None = None
     given_requests: int | None = None
     engines: int = 0
     epoch_start: str | None = None
+    epoch_cause: EpochCause | None = None
+    measured_since: str | None = None
+    rollout: RolloutJson | None = None
 
 
 class LengthPictureJson(_Model):
@@ -225,6 +241,36 @@ class PicturesJson(_Model):
     curve: CurvePictureJson | None = None
 
 
+class DifferenceJson(_Model):
+    """One setting on both sides."""
+
+    setting: Text
+    canary: Annotated[bool | int | float | str | None, BeforeValidator(_carried)]
+    siblings: Annotated[bool | int | float | str | None, BeforeValidator(_carried)]
+
+
+class ReadingJson(_Model):
+    """One figure on both sides over their common hours; `noise` is how far apart they may be without meaning it."""
+
+    metric: Text
+    unit: Text
+    canary: Number
+    siblings: Number
+    noise: Number
+    outcome: ComparedTo
+    why: Text
+
+
+class CanaryJson(_Model):
+    """Replicas that run with other settings than the rest of their deployment, and what that did."""
+
+    instances: list[Text]
+    since: str | None
+    differences: list[DifferenceJson]
+    hours: int
+    readings: list[ReadingJson]
+
+
 class DeploymentJson(_Model):
     """Everything about one deployment. `advice[0]` is the one to act on."""
 
@@ -243,6 +289,7 @@ class DeploymentJson(_Model):
     not_fired: list[NotFiredJson]
     observed: ObservedJson = ObservedJson()
     pictures: PicturesJson = PicturesJson()
+    canaries: list[CanaryJson] = []
 
 
 class Document(_Model):

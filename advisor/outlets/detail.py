@@ -22,6 +22,7 @@ def detail(deployment: DeploymentReport, width: int, *, verbose: bool = False) -
     facts, advice = deployment.facts, deployment.judgement.advice
     sections: tuple[Iterable[str], ...] = (
         _heading(deployment.evidence, width),
+        _canaries(deployment, width),
         *(_advice(a, width) for a in advice if a.state == "open"),
         limit(facts, width, verbose=verbose),
         ceilings(facts, width, verbose=verbose),
@@ -49,6 +50,8 @@ def _heading(evidence: Evidence, width: int) -> Iterator[str]:
     )
     paragraphs = [" · ".join(word for word in words if word), phrases.traffic(evidence)]
     flags = [f"{knob} {flag.value} ({flag.source})" for knob in _KNOBS if (flag := evidence.flags.get(knob))]
+    if evidence.rollout:
+        paragraphs.append(evidence.rollout.reason)
     if flags:
         paragraphs.append(f"runs with {', '.join(flags)}")
     for odd in evidence.disagreements:
@@ -60,6 +63,11 @@ def _heading(evidence: Evidence, width: int) -> Iterator[str]:
         yield from (first, *(f"  {line}" for line in more))
 
 
+def _canaries(deployment: DeploymentReport, width: int) -> Iterator[str]:
+    for one in deployment.canaries:
+        yield from _beside("CANARY", [phrases.canary(one), *phrases.comparison(one)], width)
+
+
 def _advice(advice: Advice, width: int) -> Iterator[str]:
     yield from _beside("ADVICE", [phrases.headline(advice)], width)
     yield from _beside("  flag", [advice.flag] if advice.flag else [], width)
@@ -67,6 +75,7 @@ def _advice(advice: Advice, width: int) -> Iterator[str]:
     yield from _beside("  because", map(phrases.ground, advice.evidence), width)
     yield from _beside("  options", map(phrases.option, advice.options), width)
     yield from _beside("  expect", map(phrases.expectation, advice.prediction), width)
+    yield from _beside("  try", [advice.trial] if advice.trial else [], width)
     yield from _beside("  verify", [advice.verify], width)
     yield from _beside("  undo", [advice.undo], width)
     yield from _beside("  confidence", [f"{advice.confidence}: {advice.confidence_basis}"], width)

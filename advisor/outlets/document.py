@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from advisor.domain.advice import Advice, EvidenceLine, Finding, NotFired
+from advisor.domain.canary import Canary
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence, Flag, Window
 from advisor.domain.fact import Fact
@@ -12,8 +13,10 @@ from advisor.domain.report import DeploymentReport, Report
 
 from .contract import (
     AdviceJson,
+    CanaryJson,
     ClosestJson,
     DeploymentJson,
+    DifferenceJson,
     Document,
     EvidenceJson,
     FactJson,
@@ -23,6 +26,8 @@ from .contract import (
     ObservedJson,
     PicturesJson,
     PredictionJson,
+    ReadingJson,
+    RolloutJson,
     SloJson,
     SourceJson,
     UndeterminedJson,
@@ -70,24 +75,42 @@ def _deployment(deployment: DeploymentReport) -> DeploymentJson:
         not_fired=[_not_fired(rule) for rule in judgement.not_fired],
         observed=_observed(evidence),
         pictures=PicturesJson.model_validate(deployment.pictures),
+        canaries=[_canary(canary) for canary in deployment.canaries],
     )
 
 
 def _observed(evidence: Evidence) -> ObservedJson:
     given = evidence.joint or evidence.totals
-    starts = [engine.epoch_start for engine in evidence.engines]
+    starts = sorted(evidence.sized_engines, key=lambda engine: engine.epoch_start)
+    first, last = (starts[0], starts[-1]) if starts else (None, None)
     return ObservedJson(
         logged_requests=evidence.log.requests if evidence.log else None,
         given_requests=given.n if given else None,
-        engines=len(evidence.engines),
-        epoch_start=_instant(max(starts)) if starts and 0 <= max(starts) < _YEAR_10000 else None,
+        engines=len(evidence.every_engine),
+        epoch_start=_dated(last.epoch_start if last else None),
+        epoch_cause=last.epoch_cause if last else None,
+        measured_since=_dated(first.epoch_start if first else None),
+        rollout=RolloutJson.model_validate(evidence.rollout) if evidence.rollout else None,
     )
 
 
-def _flag(flag: Flag) -> FlagJson:
+def _canary(canary: Canary) -> CanaryJson:
+    return CanaryJson(
+        instances=list(canary.instances),
+        since=_dated(canary.since),
+        differences=[DifferenceJson.model_validate(difference) for difference in canary.differences],
+        hours=canary.hours,
+        readings=[ReadingJson.model_validate(reading) for reading in canary.readings],
+    )
+
+
+def _dated(since: float | None) -> str | None:
     """A process start time is as hostile as anything scraped: one that is no date is not told."""
-    dated = flag.since is not None and 0 <= flag.since < _YEAR_10000
-    return FlagJson(value=flag.value, source=flag.source, since=_instant(flag.since or 0) if dated else None)
+    return _instant(since) if since is not None and 0 <= since < _YEAR_10000 else None
+
+
+def _flag(flag: Flag) -> FlagJson:
+    return FlagJson(value=flag.value, source=flag.source, since=_dated(flag.since))
 
 
 def _counted(value: float | str | None, unit: str) -> float | str | None:

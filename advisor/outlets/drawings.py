@@ -22,7 +22,7 @@ def drawings(pictures: Pictures, width: int) -> list[str]:
     if pictures.lengths is not None:
         blocks.append(list(_lengths(pictures.lengths, width)))
     if pictures.curve is not None:
-        blocks.append(list(_curve(pictures.curve, width)))
+        blocks.append(list(curve(pictures.curve, width)))
     return [line for block in blocks for line in ("", *block)][1:]
 
 
@@ -49,9 +49,9 @@ def _lengths(picture: LengthPicture, width: int) -> Iterator[str]:
             yield _marked(f"{name} {tokens(value)}", _log_place(value, low, high), columns)
 
 
-def _curve(picture: CurvePicture, width: int) -> Iterator[str]:
+def curve(picture: CurvePicture, width: int, title: str = "TIME PER TOKEN") -> Iterator[str]:
     """Points measured, the line fitted, the objective; ceilings and caps marked under the axis."""
-    yield from wrapped(f"TIME PER TOKEN over concurrency, {picture.source}", width)
+    yield from wrapped(f"{title} over concurrency, {picture.source}", width)
     columns = min(width - _MARGIN - 1, 96)
     marks = [
         (name, value)

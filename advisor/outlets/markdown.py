@@ -69,6 +69,10 @@ def _section(deployment: DeploymentReport) -> Iterator[str]:
     yield f"## {code(evidence.name)}"
     words = (phrases.replicas(evidence.replicas), phrases.engine(evidence), evidence.workload)
     yield prose(" · ".join(word for word in (*words, phrases.objectives(evidence.slo)) if word))
+    yield prose("; ".join(phrases.epoch(evidence)))
+    for canary in deployment.canaries:
+        yield f"### Canary: {prose(phrases.canary(canary))}"
+        yield _list(map(prose, phrases.comparison(canary)))
     for advice in judgement.advice:
         yield f"### {'Queued: ' if advice.state == 'queued' else ''}{prose(phrases.headline(advice))}"
         yield _list(_advice(advice))
@@ -103,6 +107,8 @@ def _advice(advice: Advice) -> Iterator[str]:
         yield f"**Option:** {prose(phrases.option(choice))}"
     for prediction in advice.prediction:
         yield f"**Expect:** {prose(phrases.expectation(prediction))}"
+    if advice.trial:
+        yield f"**Try:** {prose(advice.trial)}"
     yield f"**Verify:** {prose(advice.verify)}"
     yield f"**Undo:** {prose(advice.undo)}"
     yield f"**Confidence:** {advice.confidence}: {prose(advice.confidence_basis)}"

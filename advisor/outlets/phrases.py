@@ -9,13 +9,28 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from advisor.domain.advice import Advice, EvidenceLine, Judgement, NotFired, Prediction, Status, Undetermined
+from advisor.domain.canary import Canary, Reading
 from advisor.domain.numbers import duration, number, quantity, seconds, setting, span, unit_of
 
 if TYPE_CHECKING:  # evidence carries arrays, and one line of status must not wait for numpy
-    from advisor.domain.evidence import Evidence, Slo, Window
+    from advisor.domain.evidence import Evidence, FlagValue, Slo, Window
 
-_ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tgi": "TGI", "trtllm": "TensorRT-LLM"}
+_ENGINES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "tgi": "TGI",
+    "trtllm": "TensorRT-LLM",
+    "llamacpp": "llama.cpp",
+    "dynamo": "Dynamo",
+}
 _ACRONYMS = frozenset({"ttft", "tpot", "itl", "kv", "slo"})
+_EPOCHS = {
+    "restarted": "restarted",
+    "changed": "its settings changed",
+    "counters_reset": "its counters began again",
+    "first_seen": "nothing was read before",
+    None: "restarted or changed",
+}
 _VERDICTS = {
     "change_flag": "change a flag",
     "add_replicas": "add replicas",
@@ -180,17 +195,70 @@ def option(choice: Mapping[str, object]) -> str:
 
 
 def traffic(evidence: Evidence) -> str:
-    """What was seen of it, and since when its latencies count: `412,310 requests; engines unchanged since ...`."""
-    log, window = evidence.log, evidence.window
+    """What was seen of it, and since when its latencies count: `412,310 requests in the log; metrics of 2 engines`."""
+    log = evidence.log
     given = evidence.joint or evidence.totals
     seen = [f"{log.requests:,} requests in the log"] if log else [f"{given.n:,} requests given"] if given else []
-    if evidence.engines:
-        number = len(evidence.engines)
+    number = len(evidence.every_engine)
+    if number:
         seen.append(f"metrics of {number} engine{'' if number == 1 else 's'}")
-        since = max(engine.epoch_start for engine in evidence.engines)
-        if window.start < since < window.end:
-            seen.append(f"flags last changed on {moment(since)}, load and latency count from there")
+    if since := measuring(evidence):
+        seen.append(since)
     return "; ".join(seen) or "no traffic was read: what follows is computed from the figures given"
+
+
+def measuring(evidence: Evidence) -> str:
+    """Since when load and latency count, and why not for longer: `measuring since Tue 24 Nov ... (restarted)`.
+
+    Empty where all of the window counts. Where replicas began at different times: the first of them, and the last.
+    """
+    seen = sorted(evidence.sized_engines, key=lambda engine: engine.epoch_start)
+    inside = [e for e in seen if evidence.window.start < e.epoch_start < evidence.window.end]
+    if not inside:
+        return ""
+    first, last = seen[0], inside[-1]
+    why = f"since {moment(last.epoch_start)} ({_EPOCHS[last.epoch_cause]})"
+    if first.epoch_start == last.epoch_start:
+        return f"measuring {why}"
+    return f"measuring{f' since {moment(first.epoch_start)}' if first in inside else ''}, the last replica only {why}"
+
+
+def epoch(evidence: Evidence) -> list[str]:
+    """What limits how far back figures reach: since when it is measured, and a rollout that passes through."""
+    passing = [evidence.rollout.reason] if evidence.rollout else []
+    return [since, *passing] if (since := measuring(evidence)) else passing
+
+
+def canary(one: Canary) -> str:
+    """Who runs apart, with what, and since when: `b:8000 runs with max_num_seqs 24 (others 16) since ...`."""
+    first, *more = one.instances
+    who = f"{first} and {len(more)} more run" if more else f"{first} runs"
+    apart = ", ".join(f"{d.setting} {_value(d.canary)} (others {_value(d.siblings)})" for d in one.differences)
+    return f"{who} with {apart or 'other settings'} since {moment(one.since)}"
+
+
+def comparison(one: Canary) -> list[str]:
+    """What that did on the same hours: first what differs, then what does not, then what nobody can tell."""
+    hours = f"{one.hours} common hour{'' if one.hours == 1 else 's'}"
+    apart = [_apart(r) for r in one.readings if r.outcome in ("lower", "higher")]
+    same = [label(r.metric) for r in one.readings if r.outcome == "same"]
+    reasons: dict[str, list[str]] = {}
+    for reading in one.readings:
+        if reading.outcome == "unknown":
+            reasons.setdefault(reading.why, []).append(label(reading.metric))
+    lines = [f"{hours}: {'; '.join(apart)}"] if apart else []
+    if same:
+        lines.append(f"{'' if apart else hours + ': '}no difference beyond noise in {', '.join(same)}")
+    return lines + [f"cannot tell {', '.join(names)}: {why}" for why, names in reasons.items()]
+
+
+def _apart(reading: Reading) -> str:
+    values = f"{quantity(reading.canary, reading.unit)} against {quantity(reading.siblings, reading.unit)}"
+    return f"{label(reading.metric)} {reading.outcome}, {values}"
+
+
+def _value(value: FlagValue) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _change(advice: Advice) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
 
+from advisor.domain.canary import Canary, Difference, Reading, Rollout
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.errors import SourceError
 from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Flag, RequestLog, Samples, Slo, Window
@@ -55,20 +56,21 @@ def _deployment(part: Part, window: Window) -> DeploymentReport:
         FactSheet({name: _fact(told) for name, told in part["facts"].items() if name in CATALOGUE}),
         restore_judgement(part),
         Pictures(_lengths(part["pictures"]["lengths"]), _curve(part["pictures"]["curve"])),
+        tuple(_canary(told) for told in part["canaries"]),
     )
 
 
 def _evidence(part: Part, window: Window) -> Evidence:
     observed = part["observed"]
-    logged, given, since = observed["logged_requests"], observed["given_requests"], observed["epoch_start"]
-    start = window.start if since is None else _unix(since)
+    logged, given = observed["logged_requests"], observed["given_requests"]
     return Evidence(
         window=window,
         slo=Slo(**part["slo"]),
         flags={name: _flag(flag) for name, flag in part["flags"].items()},
         log=None if logged is None else _log(logged, window),
         joint=None if given is None else JointCounts.of([0], [0], [given]),
-        engines=tuple(_engine(number, start) for number in range(min(observed["engines"], _MOST_ENGINES))),
+        engines=tuple(_engines(observed, window)),
+        rollout=None if observed["rollout"] is None else Rollout(**observed["rollout"]),
         **{name: part[name] for name in ("name", "engine", "engine_version", "replicas", "workload")},
     )
 
@@ -103,10 +105,26 @@ def _log(requests: int, window: Window) -> RequestLog:
     )
 
 
-def _engine(number: int, epoch_start: float) -> EngineSeries:
+def _engines(observed: Part, window: Window) -> Iterator[EngineSeries]:
+    """So many engines, of which the document keeps when the first and the last of them began."""
     nothing = floats([])
     samples, windows = Samples(nothing, nothing, nothing, None), CounterWindows(nothing, nothing, {})
-    return EngineSeries(f"engine {number}", "0", epoch_start, samples, windows, {}, {})
+    first, last, cause = (observed[name] for name in ("measured_since", "epoch_start", "epoch_cause"))
+    for number in range(min(observed["engines"], _MOST_ENGINES)):
+        since = last if number else first or last
+        start = window.start if since is None else _unix(since)
+        why = cause if since == last else None
+        yield EngineSeries(f"engine {number}", "0", start, samples, windows, {}, {}, epoch_cause=why)
+
+
+def _canary(told: Part) -> Canary:
+    return Canary(
+        instances=tuple(told["instances"]),
+        since=0.0 if told["since"] is None else _unix(told["since"]),
+        differences=tuple(Difference(**difference) for difference in told["differences"]),
+        hours=told["hours"],
+        readings=tuple(Reading(**reading) for reading in told["readings"]),
+    )
 
 
 def _lengths(told: Part | None) -> LengthPicture | None:

@@ -35,15 +35,30 @@ VERDICT_ORDER: tuple[Verdict, ...] = (
     "fix_instrumentation",
     "investigate",
 )
-KNOB_ORDER = ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas", None)
+KNOB_ORDER = (
+    "max_model_len",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "gpu_memory_utilization",
+    "replicas",
+    None,
+)
 CANNOT_TELL: tuple[Verdict, ...] = ("run_sweep", "fix_instrumentation")
-SIZED = ("recommended_max_model_len", "memory_ceiling_guaranteed", "latency_ceiling")
+SIZED = (
+    "recommended_max_model_len",
+    "memory_ceiling_guaranteed",
+    "latency_ceiling",
+    "kv_pool_tokens",
+    "kv_copies",
+    "throughput_knee",
+)
 RUNS = (
     "observed_seconds",
     "running_p95",
     "running_max",
     "waiting_p95",
     "waiting_share",
+    "ttft_p99",
     "kv_usage_p95",
     "preempted_share",
     "time_at_sequence_cap",
@@ -81,14 +96,15 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
 
 
 def arbitrate(advice: Sequence[Advice], *, planned: bool) -> tuple[Advice, ...]:
-    """In the order above, one per knob; the first open, or every flag of a deployment that is only planned."""
+    """In the order above, one per knob; the first open, and if it is a flag every flag of a deployment only planned."""
     ordered = sorted(advice, key=order)
     kept: list[Advice] = []
     for one in ordered:
         if one.knob is None or all(one.knob != other.knob for other in kept):
             kept.append(one)
+    at_once = planned and bool(kept) and kept[0].verdict == "change_flag"
     return tuple(
-        replace(one, state="open") if place == 0 or (planned and one.verdict == "change_flag") else one
+        replace(one, state="open") if place == 0 or (at_once and one.verdict == "change_flag") else one
         for place, one in enumerate(kept)
     )
 

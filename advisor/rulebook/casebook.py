@@ -7,12 +7,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.catalogue import CATALOGUE, WORDS
 from advisor.domain.errors import ConfigError
 from advisor.domain.fact import Fact, FactSheet, measured
 
 from .clause import Clause
-from .condition import STATES, WORDS, Condition, known_fact, quantity_of
+from .condition import STATES, Condition, known_fact, quantity_of
 from .schema import Rule
 
 Expected = Literal["fires", "not_fires", "undetermined"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from advisor.domain import numbers
 from advisor.domain.advice import Advice, Confidence, EvidenceLine, Need, Prediction, Undetermined
 from advisor.domain.catalogue import CATALOGUE
-from advisor.domain.evidence import Evidence
+from advisor.domain.evidence import Evidence, FlagValue
 from advisor.domain.fact import Fact
 from advisor.engines import flags_of
 
@@ -20,6 +20,9 @@ from .schema import Advise, Expect, Rule
 
 LEAST_N = 500
 NOISE = 0.10
+SHARES = ("gpu_memory_utilization",)
+NEARLY_NONE = 0.10
+"""What `to_zero` promises at the least: more than a tenth of it left is not gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def compose(
     refusal = _refusal(advise, evidence, facts, current, value)
     if refusal is not None:
         return Refusal(rule, refusal)
-    flag = _flag(advise, evidence, value)
+    flag, lacking = _flag(advise, evidence, value), _lacking(advise, evidence)
     lines = evidence_lines(rule.condition, facts)
     confidence, basis = _confidence(rule, lines, facts)
     return Advice(
@@ -63,7 +66,7 @@ def compose(
         severity=rule.severity,
         confidence=confidence,
         confidence_basis=basis,
-        reason=wording.fill(rule.reason, facts),
+        reason=" ".join(filter(None, (wording.fill(rule.reason, facts), lacking))),
         evidence=lines,
         prediction=tuple(p for e in rule.expect if (p := _predict(e, facts, current, value)) is not None),
         verify=wording.fill(rule.verify, facts),
@@ -78,7 +81,12 @@ def _values(advise: Advise, facts: Mapping[str, Fact]) -> tuple[float | None, fl
     if advise.verdict == "add_replicas" and advise.knob is not None:
         least = facts[advise.to].floor if advise.to else None
         value = _more(current, least)
-    return current, None if value is None else float(math.floor(value))
+    whole = advise.knob not in SHARES
+    return current, float(math.floor(value)) if value is not None and whole else value
+
+
+def _typed(value: float) -> FlagValue:
+    return int(value) if float(value).is_integer() else value
 
 
 def _more(current: float | None, least: float | None) -> float | None:
@@ -92,7 +100,16 @@ def _flag(advise: Advise, evidence: Evidence, value: float | None) -> str | None
     spelling = flags_of(evidence.engine)
     if advise.verdict != "change_flag" or advise.knob is None or value is None or spelling is None:
         return None
-    return spelling.render_flag(advise.knob, int(value))
+    return None if spelling.lacks(advise.knob) else spelling.render_flag(advise.knob, _typed(value))
+
+
+def _lacking(advise: Advise, evidence: Evidence) -> str | None:
+    """That the engine has no flag for what is to change, as a sentence; None where it has one."""
+    spelling = flags_of(evidence.engine)
+    if advise.verdict != "change_flag" or advise.knob is None or spelling is None:
+        return None
+    reason = spelling.lacks(advise.knob)
+    return f"{reason}." if reason else None
 
 
 def _refusal(
@@ -100,26 +117,33 @@ def _refusal(
 ) -> str | None:
     if advise.verdict != "change_flag" or advise.knob is None or value is None:
         return None
-    if value < 1:
+    if not 0 < value <= 1 if advise.knob in SHARES else value < 1:
         return f"{advise.to} is {value:g}: no value for a flag"
-    if current is not None and _is_noise(advise.knob, current, value):
-        return f"{current:,.0f} -> {value:,.0f} is a change of under 10 %"
-    spelling, pool = flags_of(evidence.engine), facts["kv_pool_tokens"].number
-    if spelling is None:
-        return None
-    pool_tokens = None if pool is None else int(pool)
-    flags = {name: flag.value for name, flag in evidence.flags.items()}
-    # What collides already is not this change's doing, and says nothing against it.
-    before = spelling.violations(flags, evidence.engine_version, pool_tokens=pool_tokens)
-    after = spelling.violations(flags | {advise.knob: int(value)}, evidence.engine_version, pool_tokens=pool_tokens)
-    new = [line for line in after if line not in before]
+    new, cured = _collisions(advise.knob, evidence, facts, value)
+    if current is not None and not cured and _is_noise(advise.knob, current, value):
+        return f"{current:,.6g} -> {value:,.6g} is a change of under 10 %"
     return f"the engine would refuse to start: {new[0]}" if new else None
 
 
+def _collisions(knob: str, evidence: Evidence, facts: Mapping[str, Fact], value: float) -> tuple[list[str], list[str]]:
+    """What the engine would refuse because of the change, and what collides now and would not after it."""
+    spelling, pool = flags_of(evidence.engine), facts["kv_pool_tokens"].number
+    if spelling is None:
+        return [], []
+    pool_tokens = None if pool is None else int(pool)
+    flags = {name: flag.value for name, flag in evidence.flags.items()}
+    before = spelling.violations(flags, evidence.engine_version, pool_tokens=pool_tokens)
+    after = spelling.violations(flags | {knob: _typed(value)}, evidence.engine_version, pool_tokens=pool_tokens)
+    return [line for line in after if line not in before], [line for line in before if line not in after]
+
+
 def _is_noise(knob: str, current: float, value: float) -> bool:
-    """A change under 10 % is none; but a limit that turns requests away is raised by whatever it takes."""
-    if knob == "max_model_len" and value > current:
-        return False
+    """A change under 10 % is none; but a limit that turns requests away is raised by whatever it takes.
+
+    Of a share of memory every percent counts.
+    """
+    if knob in SHARES or (knob == "max_model_len" and value > current):
+        return value == current
     return abs(value - current) < NOISE * current
 
 
@@ -135,7 +159,7 @@ def _predict(
     high = facts[expect.at_most].ceiling if expect.at_most else None
     present = now.number if now.number is not None else now.ceiling
     if expect.scales == "to_zero" and present is not None:
-        low, high = 0.0, present
+        low, high = 0.0, present * NEARLY_NONE
     elif expect.scales == "down":
         high = present
     elif expect.scales and present is not None and current and value:

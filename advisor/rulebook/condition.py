@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from advisor.domain import quantity
-from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.catalogue import CATALOGUE, WORDS
 from advisor.domain.errors import ConfigError
 from advisor.domain.fact import Fact
 
@@ -33,8 +33,6 @@ PARSERS: Mapping[str, Callable[[str | float], float]] = {
     "seconds": quantity.seconds,
     "bytes": quantity.size_bytes,
 }
-WORDS: Mapping[str, tuple[str, ...]] = {"binding_ceiling": ("memory", "latency", "budget", "demand")}
-"""Facts whose value is a word, and the words they take."""
 MOST_LENGTH = 200
 _SHAPE = re.compile(r"([a-z][a-z0-9_]*)\s*(>=|<=|>|<|\bis\b)\s*(\S.*)")
 _OTHER = re.compile(r"(?:(\d+(?:\.\d+)?)\s*\*?\s*)?([a-z][a-z0-9_]*)")

@@ -43,7 +43,9 @@ def judge(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact]) 
 
 
 def applies(rule: Rule, evidence: Evidence) -> bool:
-    """Whether the rule is meant for this workload and these objectives."""
+    """Whether the rule is meant for this engine, this workload and these objectives."""
+    if rule.engines is not None and evidence.engine not in rule.engines:
+        return False
     if rule.workload is not None and rule.workload != evidence.workload:
         return False
     return rule.objective is None or _given(rule.objective, evidence.slo)

@@ -17,7 +17,7 @@ from .condition import known_fact
 
 Given = TypeVar("Given")
 Read = TypeVar("Read")
-Knob = Literal["max_model_len", "max_num_seqs", "max_num_batched_tokens", "replicas"]
+Knob = Literal["max_model_len", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "replicas"]
 
 
 def _checked(read: Callable[[Given], Read], value: Given) -> Read:
@@ -91,6 +91,7 @@ class Rule(BaseModel):
     title: str = Field(min_length=1, max_length=100)
     severity: Severity
     workload: Literal["interactive", "batch"] | None = Field(default=None, description="the only workload it is for")
+    engines: tuple[str, ...] | None = Field(default=None, description="the only engines it is for")
     objective: Literal["any", "tpot", "ttft", "itl"] | None = Field(
         default=None, description="applies only with this objective"
     )

@@ -5,21 +5,29 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 
 import structlog
 
 from advisor.domain.errors import SourceError, StoreError
 from advisor.domain.life import AdviceRecord, TrackRecord
-from advisor.domain.report import Report
+from advisor.domain.report import DeploymentReport, Report
 from advisor.outcomes import track_records, with_states
-from advisor.outlets.restore import restore
+from advisor.outlets.slack.options import COLLECTING_DAYS
+from advisor.outlets.slack.standing import collecting_until, is_watched
 from advisor.owners import Owners
+from advisor.reporting import watched_since
 from advisor.service.schedule import EVALUATE, KINDS
+from advisor.service.shown import Shown
 from advisor.service.telemetry import Metrics, View
 from advisor.settings import Settings
 from advisor.store import Store
-from advisor.web.state import Health
+from advisor.web import trends
+from advisor.web.state import Health, Past
+
+DAY = 86_400.0
 
 log = structlog.get_logger()
 
@@ -27,7 +35,8 @@ log = structlog.get_logger()
 class Memory:
     """The state that the web server shows (`web.state.WebState`); threads may share it.
 
-    Of the store only what changes rarely is kept: the latest report. Decisions taken on the command line count at once.
+    Of the store only what changes rarely is kept: the latest report, packed, and its outline with the states of its
+    advice, until the store changes. So decisions taken on the command line count at once.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -36,7 +45,9 @@ class Memory:
         self.config_problem = ""
         self.owners: Owners | None = None
         self._lock = threading.Lock()
-        self._report: tuple[float, Report] | None = None
+        self._shown: Shown | None = None
+        self._told: tuple[object, tuple[float, Report]] | None = None
+        self._watched: tuple[Shown, Mapping[str, float]] | None = None
         self._last_success: dict[str, float] = {}
         self._runs: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[str, float] = {}
@@ -52,13 +63,13 @@ class Memory:
         """Take the latest report from the store. Raises StoreError."""
         with closing(Store.open(self.settings.store.path, readonly=True)) as store:
             kept = store.latest_report()
-        if kept is not None and (self._report is None or self._report[0] != kept[0]):
+        if kept is not None and (self._shown is None or self._shown.at != kept[0]):
             self.show(*kept)
 
     def show(self, at: float, document_json: str) -> None:
         """Show a report from now on."""
         try:
-            self._report = (at, restore(document_json))
+            self._shown = Shown(at, document_json)
         except SourceError as error:
             # Written by another version; the next evaluation replaces it.
             log.warning("the last report cannot be shown", why=str(error))
@@ -76,9 +87,61 @@ class Memory:
         return self._last_success.get(kind)
 
     def report(self) -> tuple[float, Report] | None:
-        """The latest evaluation and its time, with what was decided about its advice since."""
-        held = self._report
-        return None if held is None else (held[0], with_states(held[1], self.records()))
+        """The latest evaluation in outline and its time, with what was decided about its advice since."""
+        shown, told = self._shown, self._told
+        if shown is None:
+            return None
+        version = (shown, *self._store_version())
+        if told is None or told[0] != version:
+            told = (version, (shown.at, with_states(shown.outline, self.records())))
+            self._told = told
+        return told[1]
+
+    def deployments(self) -> Iterator[DeploymentReport]:
+        """Everything about each deployment, one after the other, with what was decided since."""
+        shown = self._shown
+        if shown is not None:
+            records = self.records()
+            yield from (_with_states(shown.outline, whole, records) for whole in shown.deployments())
+
+    def deployment(self, name: str) -> DeploymentReport | None:
+        """Everything about one deployment; None when there is no such name."""
+        shown = self._shown
+        whole = shown.deployment(name) if shown else None
+        return None if shown is None or whole is None else _with_states(shown.outline, whole, self.records())
+
+    def past(self, name: str) -> Past:
+        """What is remembered of one deployment; nothing while the store cannot be read."""
+        try:
+            with closing(Store.open(self.settings.store.path, readonly=True)) as store:
+                history = store.fact_history(name, trends.FACTS, time.time() - trends.DAYS * DAY)
+                own = tuple(record for record in store.records() if record.deployment == name)
+        except StoreError:
+            return Past()
+        return Past(own, history, self.collecting().get(name))
+
+    def collecting(self) -> Mapping[str, float]:
+        """Until when each deployment that was not watched for long enough is only collecting."""
+        shown = self._shown
+        if shown is None:
+            return {}
+        slack, now = self.settings.slack, time.time()
+        asked = min(slack.collecting_days if slack else COLLECTING_DAYS, shown.outline.window.seconds / DAY)
+        first, days = self._watched_since(shown, asked), shown.observed_days
+        watched = (d for d in shown.outline.deployments if d.judgement.status != "no_data" and is_watched(d))
+        names = [d.evidence.name for d in watched]
+        ends = ((name, collecting_until(asked, days.get(name), first.get(name), now)) for name in names)
+        return {name: end for name, end in ends if end is not None}
+
+    def _watched_since(self, shown: Shown, asked_days: float) -> Mapping[str, float]:
+        """Asked once an evaluation: it looks through the facts of days."""
+        if self._watched is None or self._watched[0] is not shown:
+            try:
+                with closing(Store.open(self.settings.store.path, readonly=True)) as store:
+                    self._watched = (shown, watched_since(store, asked_days, time.time()))
+            except StoreError:
+                return {}
+        return self._watched[1]
 
     def records(self) -> tuple[AdviceRecord, ...]:
         """Every piece of advice that is remembered; none while the store cannot be read."""
@@ -108,14 +171,24 @@ class Memory:
 
     def summary(self) -> str:
         """`14 deployments, 3 to act on; evaluated 12:00 UTC`."""
-        held = self._report
-        if held is None:
+        shown = self._shown
+        if shown is None:
             return "nothing evaluated yet"
-        at, report = held
-        acting = sum(d.judgement.status == "advice" for d in report.deployments)
-        moment = time.strftime("%a %d %b %H:%M UTC", time.gmtime(at))
-        fleet = len(report.deployments)
+        acting = sum(d.judgement.status == "advice" for d in shown.outline.deployments)
+        moment = time.strftime("%a %d %b %H:%M UTC", time.gmtime(shown.at))
+        fleet = len(shown.outline.deployments)
         return f"{fleet} deployment{'' if fleet == 1 else 's'}, {acting} with advice; evaluated {moment}"
+
+    def _store_version(self) -> tuple[tuple[int, int] | None, ...]:
+        """Something that is another one whenever anybody wrote to the store."""
+        path = self.settings.store.path
+        versions: list[tuple[int, int] | None] = []
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            versions.append(None)
+            with suppress(OSError):
+                found = file.stat()
+                versions[-1] = (found.st_mtime_ns, found.st_size)
+        return tuple(versions)
 
     def _view(self) -> View:
         held = self.report()
@@ -136,3 +209,8 @@ class Memory:
         except StoreError:
             return {}
         return dict(Counter(("slack", str(d.permanent).lower()) for d in failed))
+
+
+def _with_states(outline: Report, whole: DeploymentReport, records: Sequence[AdviceRecord]) -> DeploymentReport:
+    own = [record for record in records if record.deployment == whole.evidence.name]
+    return with_states(replace(outline, deployments=(whole,)), own).deployments[0]

@@ -5,7 +5,8 @@ One scrape covers the process's lifetime: counters count from its start, gauges 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -15,10 +16,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import field_validator
 
 from advisor.domain.errors import SourceError
-from advisor.domain.evidence import Disagreement, Flag, FlagSource, FlagValue, Window
+from advisor.domain.evidence import Disagreement, Flag, FlagSource, FlagValue, ReportedPool, Window
 from advisor.domain.report import SourceState
-from advisor.engines.vllm import metrics as vllm
-from advisor.engines.vllm.endpoints import served_model, server_info_flags
+from advisor.engines import ENDPOINTS, METRICS
+from advisor.engines.endpoint import Endpoint, Told
+from advisor.engines.metrics import PROCESS_START
 
 from .http_session import HttpOptions, Session, one_line
 from .metrics_assembly import assemble
@@ -28,7 +30,13 @@ from .metrics_series import RawSeries
 
 LARGEST_BODY_BYTES = 64 << 20
 MOST_LINES = 200_000
-_PREFIXES = ("vllm:", vllm.PROCESS_START, vllm.HTTP_REQUESTS)
+PATHS = ("/metrics", "/prometheus/metrics")
+_MARKERS = tuple(metrics.marker for metrics in METRICS.values())
+_PREFIXES = (
+    PROCESS_START,
+    *(name for metrics in METRICS.values() if metrics.answers for name in metrics.answers.names),
+    *(re.split("(?<=[:_])", marker, maxsplit=1)[0] for marker in _MARKERS),
+)
 _UNKNOWN_START_SECONDS = 1.0
 
 
@@ -42,46 +50,82 @@ class EngineOptions(HttpOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Answers:
     """What the JSON endpoints said; notes name the ones that said something unexpected."""
 
-    version: str | None
-    flags: tuple[dict[str, Flag], ...]
+    told: tuple[tuple[FlagSource, Told], ...]
     notes: tuple[str, ...]
+
+    @property
+    def version(self) -> str | None:
+        """As the endpoint says that is asked first."""
+        return next((one_line(told.version, 40) for _, told in self.told if told.version), None)
+
+    @property
+    def model(self) -> str | None:
+        """As the endpoint says that is asked first."""
+        return next((told.model for _, told in self.told if told.model), None)
+
+    @property
+    def pool(self) -> ReportedPool | None:
+        """As the endpoint says that is asked first."""
+        return next((ReportedPool(told.pool_tokens, "server info") for _, told in self.told if told.pool_tokens), None)
 
 
 def read_engine(options: EngineOptions, now: float) -> MetricsReading:
     """The engine at `options.url` as one deployment (one engine per data-parallel rank), `now` in UNIX seconds.
 
-    Raises SourceError when /metrics fails or is not vLLM's; the other endpoints may be missing.
+    Raises SourceError when /metrics fails or is no known engine's; the other endpoints may be missing.
     """
     session = Session(options, largest_body_bytes=LARGEST_BODY_BYTES)
     session.headers.setdefault("Accept", "text/plain, application/json")
     instance = urlsplit(options.place).netloc
-    series = list(_scrape(session, options, instance, now))
-    if not any(one.name == vllm.RUNNING for one in series):
-        raise SourceError(f"{options.place}/metrics shows no {vllm.RUNNING}; is it a vLLM server?", permanent=True)
+    series = _of_an_engine(session, options, instance, now)
     start = _process_start(series, now)
     window = Window(start if start is not None else now - _UNKNOWN_START_SECONDS, now)
     scope = Scope(("model_name",), window, lifetime=True)
-    told = _ask(session, options)
-    deployments = tuple(_told_too(d, told, known_start=start is not None) for d in assemble(_raw(series, scope), scope))
+    found = assemble(_raw(series, scope), scope)
+    answers = {kind: _ask(session, options, ENDPOINTS[kind]) for kind in dict.fromkeys(d.engine_kind for d in found)}
+    deployments = tuple(_told_too(d, answers[d.engine_kind], known_start=start is not None) for d in found)
     samples = len(series)
     detail = f"{instance}: {len(deployments[0].engines)} engines, one scrape of {samples} samples"
     state = SourceState("engine", "ok", detail)
     return MetricsReading(deployments, state, session.sent, samples)
 
 
-def _scrape(session: Session, options: HttpOptions, instance: str, now: float) -> Iterator[RawSeries]:
+def _of_an_engine(session: Session, options: HttpOptions, instance: str, now: float) -> list[RawSeries]:
+    """The first page of metrics that shows a known engine."""
+    first, *others = PATHS
+    series = list(_scrape(session, options, first, instance, now))
+    if _shows_engine(series):
+        return series
+    for path in others:
+        try:
+            series = list(_scrape(session, options, path, instance, now))
+        except SourceError:
+            continue
+        if _shows_engine(series):
+            return series
+    raise SourceError(
+        f"{options.place}{first} shows none of {', '.join(_MARKERS)}; is it an engine, and has it served a request?",
+        permanent=True,
+    )
+
+
+def _shows_engine(series: Collection[RawSeries]) -> bool:
+    return any(one.name in _MARKERS for one in series)
+
+
+def _scrape(session: Session, options: HttpOptions, path: str, instance: str, now: float) -> Iterator[RawSeries]:
     """The series of interest in the text exposition, each with the one sample taken now; what is not finite is left."""
-    response = session.get(f"{options.url}/metrics")
+    response = session.get(f"{options.url}{path}")
     if response.status_code != 200:
         advice = "set bearer_token_file" if response.status_code in {401, 403} else "does url lack a path prefix?"
-        raise SourceError(f"{options.place}/metrics answers with status {response.status_code}; {advice}")
+        raise SourceError(f"{options.place}{path} answers with status {response.status_code}; {advice}")
     text = response.content.decode("utf-8", "replace")
     lines = [line for line in text.split("\n") if line.startswith(_PREFIXES)]
     if len(lines) > MOST_LINES:
-        raise SourceError(f"{options.place}/metrics has {len(lines)} lines of interest; at most {MOST_LINES} are read")
+        raise SourceError(f"{options.place}{path} has {len(lines)} lines of interest; at most {MOST_LINES} are read")
     try:
         for family in text_string_to_metric_families("\n".join(lines)):
             for sample in family.samples:
@@ -89,12 +133,12 @@ def _scrape(session: Session, options: HttpOptions, instance: str, now: float) -
                     labels = {**sample.labels, "instance": instance}
                     yield RawSeries(sample.name, labels, np.array([now]), np.array([float(sample.value)]))
     except (ValueError, IndexError):
-        raise SourceError(f"{options.place}/metrics is not in Prometheus's text format", permanent=True) from None
+        raise SourceError(f"{options.place}{path} is not in Prometheus's text format", permanent=True) from None
 
 
 def _process_start(series: Collection[RawSeries], now: float) -> float | None:
     """When the process began: its own word, else the creation of its first counter, else None (several processes)."""
-    for suffix in (vllm.PROCESS_START, "_created"):
+    for suffix in (PROCESS_START, "_created"):
         starts = [float(s.values[0]) for s in series if s.name.endswith(suffix) and 0 < s.values[0] < now]
         if starts:
             return min(starts)
@@ -107,17 +151,23 @@ def _raw(series: Collection[RawSeries], scope: Scope) -> RawMetrics:
 
     target: Target = scope.target(next(iter(series)).labels)
     start = RawSeries(
-        vllm.PROCESS_START, {"instance": target[1]}, np.array([scope.window.end]), np.array([scope.window.start])
+        PROCESS_START, {"instance": target[1]}, np.array([scope.window.end]), np.array([scope.window.start])
     )
-    posts = [s for s in named(vllm.HTTP_REQUESTS) if s.labels.get("method") == "POST"]
+    kinds = METRICS.values()
     return RawMetrics(
-        gauges=named(*vllm.GAUGE_NAMES),
-        windows=named(*vllm.WINDOW_NAMES),
-        whole=named(*vllm.WHOLE_NAMES),
-        configs=named(vllm.CONFIG),
+        gauges=named(*(name for metrics in kinds for name in metrics.gauge_names)),
+        windows=named(*(name for metrics in kinds for name in metrics.window_names)),
+        whole=named(*(name for metrics in kinds for name in metrics.whole_names)),
+        configs=named(*(name for metrics in kinds for name in metrics.config)),
         starts=[start],
-        http=[s for s in posts if s.labels.get("handler") in vllm.GENERATION_HANDLERS],
-        present={target: frozenset(s.name for s in named(*vllm.MARKERS))},
+        http=[
+            one
+            for metrics in kinds
+            if metrics.answers is not None
+            for one in named(*metrics.answers.names)
+            if metrics.answers.accepts(one.labels)
+        ],
+        present={target: frozenset(s.name for s in named(*(name for metrics in kinds for name in metrics.dating)))},
     )
 
 
@@ -152,49 +202,50 @@ class _Endpoints:
         self.notes.append(f"{path} gives no answer in a known form; not used")
 
 
-def _ask(session: Session, options: HttpOptions) -> _Told:
+def _ask(session: Session, options: HttpOptions, questions: Collection[Endpoint]) -> _Answers:
     endpoints = _Endpoints(session, options)
-    flags: list[dict[str, Flag]] = []
-    info = endpoints.document("/server_info?config_format=json")
-    if info is not None:
-        stated = server_info_flags(info)
-        if stated is None:
-            endpoints.unknown_form("/server_info")
-        flags.append(_flags(stated or {}, "server_info"))
-    models = endpoints.document("/v1/models")
-    if models is not None:
-        model = served_model(models)
-        if model is None:
-            endpoints.unknown_form("/v1/models")
-        elif model[1] is not None:
-            flags.append(_flags({"max_model_len": model[1]}, "models_endpoint"))
-    version = endpoints.document("/version")
-    number = version.get("version") if isinstance(version, dict) else None
-    known = one_line(number, 40) if isinstance(number, str) and number[:1].isdigit() else None
-    return _Told(known, tuple(flags), tuple(endpoints.notes))
+    told: list[tuple[FlagSource, Told]] = []
+    for question in questions:
+        for path in question.paths:
+            document = endpoints.document(path)
+            if document is None:
+                continue
+            answer = question.read(document)
+            if answer is None:
+                endpoints.unknown_form(path.partition("?")[0])
+            else:
+                told.append((question.source, answer))
+            break
+    return _Answers(tuple(told), tuple(endpoints.notes))
 
 
-def _flags(values: dict[str, FlagValue], source: FlagSource) -> dict[str, Flag]:
+def _flags(values: Mapping[str, FlagValue], source: FlagSource) -> dict[str, Flag]:
     return {flag: Flag(value, source) for flag, value in values.items()}
 
 
-def _told_too(deployment: DeploymentMetrics, told: _Told, *, known_start: bool) -> DeploymentMetrics:
+def _told_too(deployment: DeploymentMetrics, answers: _Answers, *, known_start: bool) -> DeploymentMetrics:
     """The deployment with what the JSON endpoints said of it, the more trusted source of a flag believed."""
     flags: dict[str, Flag] = {}
     disagreements = list(deployment.disagreements)
-    for source in (*told.flags, deployment.flags):
+    for source in (*(_flags(told.flags, source) for source, told in answers.told), deployment.flags):
         for flag, value in source.items():
             believed = flags.setdefault(flag, value)
             if believed.value != value.value:
                 disagreements.append(Disagreement(flag, believed, value))
-    notes = (*deployment.notes, *told.notes)
+    notes = (*deployment.notes, *answers.notes)
     engines = deployment.engines
     if not known_start:
         engines = tuple(replace(engine, windows=NO_WINDOWS) for engine in engines)
-        notes += ("/metrics does not tell when the process began (several API processes); rates stay unknown",)
-    version = told.version or deployment.version_hint
+        notes += ("/metrics does not tell when the process began; rates stay unknown",)
+    version = answers.version or deployment.version_hint
+    named = deployment.labels.get("model_name") or answers.model or ""
     return replace(
         deployment,
+        labels={
+            **deployment.labels,
+            "model_name": one_line(named, 200) if named != deployment.labels["model_name"] else named,
+        },
+        reported_pool=deployment.reported_pool or answers.pool,
         version_hint=version,
         flags=flags,
         disagreements=tuple(disagreements),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from advisor.domain import quantity
-from advisor.domain.catalogue import CATALOGUE, FactSpec
+from advisor.domain.catalogue import CATALOGUE, WORDS, FactSpec
 from advisor.domain.errors import ConfigError, SourceError
 from advisor.domain.evidence import (
     Evidence,
@@ -26,7 +26,7 @@ from advisor.domain.evidence import (
 )
 from advisor.domain.fact import Fact
 from advisor.domain.histogram import JointCounts, TokenCounts
-from advisor.engines.vllm.flags import FLAGS, normalise
+from advisor.engines import FLAG_NAMES, canonical, normalise
 
 from .evidence_parts import DeploymentPart, EvidenceFile, RequestsPart, percentile
 from .model_config import read_model_config
@@ -62,7 +62,7 @@ def _evidence(document: YamlDocument, name: str, part: DeploymentPart, window: W
         replicas=part.replicas,
         workload=part.workload,
         slo=Slo(part.slo.tpot, part.slo.itl, part.slo.ttft, part.slo.percentile),
-        flags=_flags(document, (*here, "flags"), part.flags),
+        flags=_flags(document, (*here, "flags"), part.engine, part.flags),
         model=_model(document, here, part),
         gpu=GpuInfo(part.gpu.memory, part.gpu.headroom, part.gpu.kv_available),
         reported_pool=ReportedPool(part.reported.kv_pool_tokens, stated) if part.reported else None,
@@ -104,20 +104,23 @@ def _joint(part: RequestsPart | None) -> JointCounts | None:
     return JointCounts.of(rows[:, 0], rows[:, 1], rows[:, 2])
 
 
-def _flags(document: YamlDocument, here: tuple[str, ...], stated: Mapping[str, Any]) -> Mapping[str, Flag]:
+def _flags(document: YamlDocument, here: tuple[str, ...], engine: str, stated: Mapping[str, Any]) -> Mapping[str, Flag]:
     flags: dict[str, Flag] = {}
     for written, value in stated.items():
         name = written.removeprefix("--").replace("-", "_")
-        if name not in FLAGS and (meant := nearly(name, FLAGS)):
+        if name not in FLAG_NAMES and (meant := nearly(name, FLAG_NAMES)):
             raise ConfigError(f"{document.place((*here, written))}: unknown flag {name!r}; did you mean {meant!r}?")
         if value is not None:
-            flags[name] = Flag(_flag_value(document, (*here, written), name, value), "config")
+            common, plain = _flag_value(document, (*here, written), engine, name, value)
+            flags[common] = Flag(plain, "config")
     return flags
 
 
-def _flag_value(document: YamlDocument, here: tuple[str, ...], name: str, value: Any) -> FlagValue:
+def _flag_value(
+    document: YamlDocument, here: tuple[str, ...], engine: str, name: str, value: Any
+) -> tuple[str, FlagValue]:
     try:
-        return normalise(name, json.dumps(value) if isinstance(value, dict) else value)
+        return canonical(engine, name, normalise(name, json.dumps(value) if isinstance(value, dict) else value))
     except ValueError as error:
         raise ConfigError(f"{document.place(here)}: {'.'.join(here)}: {error}") from None
 
@@ -136,10 +139,10 @@ def _facts(document: YamlDocument, here: tuple[str, ...], stated: Mapping[str, A
 
 
 def _figure(spec: FactSpec, value: Any) -> float | str:
-    if spec.name == "binding_ceiling":
-        if value in _CEILINGS:
+    if words := WORDS.get(spec.name):
+        if value in words:
             return str(value)
-        raise ValueError(f"expected one of {', '.join(_CEILINGS)}")
+        raise ValueError(f"expected one of {', '.join(words)}")
     number = _READERS.get(spec.unit, _plain)(value)
     most = 1.0 if spec.unit == "ratio" and spec.name not in _MAY_EXCEED_ONE else 1e15
     least = -1.0 if spec.name == "kv_pool_relative_error" else 0.0
@@ -152,7 +155,6 @@ def _plain(value: str | float) -> float:
     return quantity.parse(value, quantity.COUNT, bare="")
 
 
-_CEILINGS = ("memory", "latency", "budget", "demand")
 _READERS: Mapping[str, Callable[[str | float], float]] = {
     "ratio": quantity.ratio,
     "seconds": quantity.seconds,

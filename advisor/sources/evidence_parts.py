@@ -95,7 +95,9 @@ class ReportedPart(_Part):
 class DeploymentPart(_Part):
     """Everything that is known of one deployment."""
 
-    engine: Literal["vllm", "sglang", "tgi"] = Field(default="vllm", description="which engine serves")
+    engine: Literal["vllm", "sglang", "tgi", "trtllm", "llamacpp", "dynamo"] = Field(
+        default="vllm", description="which engine serves"
+    )
     engine_version: str | None = Field(default=None, max_length=100, description="its version, such as '0.32.0'")
     workload: Literal["interactive", "batch"] = Field(
         default="interactive", description="does somebody wait for tokens"

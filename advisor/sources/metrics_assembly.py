@@ -3,53 +3,86 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from advisor.domain.evidence import Disagreement, EngineSeries, Flag, FlagValue, HttpOutcomes, ReportedPool
-from advisor.engines.vllm import metrics as vllm
+from advisor.engines import metrics_of_series
+from advisor.engines.metrics import EngineMetrics
+from advisor.engines.vllm.metrics import NOMINAL_POOL
 
+from .metrics_canonical import canonical, shared
 from .metrics_engine import NO_SAMPLES, NO_WINDOWS, EngineParts, understand
 from .metrics_reading import DeploymentMetrics, RawMetrics, Scope, Target
-from .metrics_series import RawSeries, Readings
+from .metrics_series import PartKey, RawSeries, Readings
 
+COPIES = {"pid", "tp_rank", "pp_rank", "moe_ep_rank"}
+"""Labels of the processes of one engine, each of which may show the same gauge."""
 EngineId = tuple[Target, str]
+Identity = tuple[str, ...]
 
 
 def assemble(raw: RawMetrics, scope: Scope) -> tuple[DeploymentMetrics, ...]:
-    """Deployments from raw series, in the order of their labels."""
+    """Deployments from raw series of any engines, in the order of their labels.
+
+    Engines of two kinds that carry the same labels are two deployments, told apart by a further label.
+    """
+    raw = canonical(raw)
     engines = _engines(raw, scope)
     newest = max((e.last_seen for group in engines.values() for e in group.values()), default=0.0)
+    alone = Counter(identity for identity, _ in engines)
     return tuple(
-        _deployment(identity, group, raw, scope, newest - scope.alive_seconds)
-        for identity, group in sorted(engines.items())
+        _deployment(_labels(identity, kind, scope, alone), group, raw, scope, newest - scope.alive_seconds)
+        for (identity, kind), group in sorted(engines.items())
     )
 
 
-def _engines(raw: RawMetrics, scope: Scope) -> dict[tuple[str, ...], dict[EngineId, EngineParts]]:
-    """Every series that names a model, under its engine; an engine is there when its gauges are."""
-    engines: dict[tuple[str, ...], dict[EngineId, EngineParts]] = {}
+def _labels(identity: Identity, kind: str, scope: Scope, kinds: Counter[Identity]) -> dict[str, str]:
+    labels = dict(zip(scope.identity_labels, identity, strict=True))
+    return labels if kinds[identity] == 1 else labels | {"serving_engine": kind}
+
+
+def _engines(raw: RawMetrics, scope: Scope) -> dict[tuple[Identity, str], dict[EngineId, EngineParts]]:
+    """Every series under its engine; an engine is there when its marker gauge is."""
+    engines: dict[tuple[Identity, str], dict[EngineId, EngineParts]] = {}
+    for series, metrics in _owned(raw.gauges):
+        if series.name == metrics.marker:
+            target, engine = scope.target(series.labels), series.labels.get("engine", "0")
+            group = engines.setdefault((scope.identity(series.labels), metrics.engine), {})
+            group.setdefault((target, engine), EngineParts(series.labels.get("instance", ""), engine, metrics))
     for kind in ("gauges", "windows", "whole"):
-        for series in getattr(raw, kind):
-            identity, engine = scope.identity(series.labels), series.labels.get("engine", "0")
-            group = engines.setdefault(identity, {}) if kind == "gauges" else engines.get(identity, {})
-            name = (scope.target(series.labels), engine)
-            if kind == "gauges" and series.times.size:
-                group.setdefault(name, EngineParts(series.labels.get("instance", ""), engine))
-            if name in group and series.times.size:
-                getattr(group[name], kind).append(series)
+        for series, metrics in _owned(getattr(raw, kind)):
+            group = engines.get((scope.identity(series.labels), metrics.engine), {})
+            for parts, share in _owners(group, scope.target(series.labels), series.labels.get("engine")):
+                getattr(parts, kind).append(shared(series, share))
     configs, starts = _by_target(raw.configs, scope), _starts(raw.starts, scope)
     for group in engines.values():
         for (target, engine), parts in group.items():
             mine = [c for c in configs.get(target, []) if c.labels.get("engine", engine) == engine]
             begun = starts.get(target, [])
-            parts.configs = mine
+            parts.configs = [c for c in mine if c.name in parts.metrics.config]
             parts.last_start = begun[-1] if begun else None
             parts.starts = [s for s in begun if s >= scope.window.start]
-    return {identity: group for identity, group in engines.items() if group}
+    return engines
+
+
+def _owned(listed: Iterable[RawSeries]) -> Iterator[tuple[RawSeries, EngineMetrics]]:
+    """The series with samples that belong to a known engine, with that engine."""
+    for series in listed:
+        metrics = metrics_of_series(series.name)
+        if metrics is not None and series.times.size:
+            yield series, metrics
+
+
+def _owners(group: Mapping[EngineId, EngineParts], target: Target, engine: str | None) -> list[tuple[EngineParts, int]]:
+    """The engines that a series is of, each with the number among which it is shared out."""
+    if engine is not None:
+        return [(group[target, engine], 1)] if (target, engine) in group else []
+    ranks = [parts for (of, _), parts in group.items() if of == target]
+    return [(parts, len(ranks)) for parts in ranks]
 
 
 def _by_target(series: Iterable[RawSeries], scope: Scope) -> dict[Target, list[RawSeries]]:
@@ -69,12 +102,13 @@ def _starts(series: Iterable[RawSeries], scope: Scope) -> dict[Target, list[floa
 
 
 def _deployment(
-    identity: tuple[str, ...],
+    labels: dict[str, str],
     group: Mapping[EngineId, EngineParts],
     raw: RawMetrics,
     scope: Scope,
     alive_since: float,
 ) -> DeploymentMetrics:
+    metrics = next(iter(group.values())).metrics
     series = {name: understand(parts, lifetime=scope.lifetime) for name, parts in group.items()}
     alive = {name: parts for name, parts in group.items() if parts.last_seen >= alive_since}
     present_since = min((series[name].epoch_start for name in alive), default=np.inf)
@@ -85,27 +119,30 @@ def _deployment(
     ranks = Counter(target for target, _ in running)
     series |= {n: _with_config(series[n], parts, raw, n[0], ranks[n[0]]) for n, parts in running.items()}
     hints = {series[name].version for name in running}
-    notes = (*_notes(len(gone), hints, series.values()), *_doubled(group.values()))
+    notes = (*_notes(metrics, len(gone), hints, series.values()), *_doubled(group.values()))
     return DeploymentMetrics(
-        labels=dict(zip(scope.identity_labels, identity, strict=True)),
+        labels=labels,
         engines=tuple(_lengths_only(found) if name in gone else found for name, found in sorted(series.items())),
         instances=tuple(sorted({parts.instance for parts in alive.values()})),
         version_hint=next(iter(hints)) if len(hints) == 1 else None,
-        http=_http(raw.http, targets, scope, {t: p.starts for (t, _), p in group.items()}),
+        http=_http(metrics, raw.http, targets, scope, {t: p.starts for (t, _), p in group.items()}),
         reported_pool=_pool(running),
         flags=flags,
         disagreements=disagreements,
         notes=notes,
+        engine_kind=metrics.engine,
+        front_end=metrics.front_end,
     )
 
 
 def _with_config(engine: EngineSeries, parts: EngineParts, raw: RawMetrics, target: Target, ranks: int) -> EngineSeries:
     """The engine with what its own config series says of it."""
-    pool = vllm.pool_tokens(parts.config, ranks)
+    metrics, config = parts.metrics, parts.config
+    pool = metrics.pool(config, ranks)
     return replace(
         engine,
-        flags={f: Flag(v, "metrics", engine.epoch_start) for f, v in vllm.config_flags(parts.config).items()},
-        version=vllm.version_hint(raw.present.get(target, frozenset()), parts.config),
+        flags={f: Flag(v, "metrics", engine.epoch_start) for f, v in metrics.flags(config).items()},
+        version=metrics.release(raw.present.get(target, frozenset()), config),
         pool_tokens=pool[0] if pool else None,
     )
 
@@ -122,7 +159,7 @@ def _flags(
     votes: dict[str, Counter[FlagValue]] = {}
     since: dict[tuple[str, FlagValue], float] = {}
     for name, parts in running.items():
-        for flag, value in vllm.config_flags(parts.config).items():
+        for flag, value in parts.metrics.flags(parts.config).items():
             votes.setdefault(flag, Counter())[value] += 1
             start = series[name].epoch_start
             since[flag, value] = max(start, since.get((flag, value), start))
@@ -137,35 +174,47 @@ def _flags(
 def _pool(running: Mapping[EngineId, EngineParts]) -> ReportedPool | None:
     """The least pool of any engine, because advice must hold on each of them."""
     ranks = Counter(target for target, _ in running)
-    pools = [pool for (target, _), p in running.items() if (pool := vllm.pool_tokens(p.config, ranks[target]))]
+    pools = [pool for (target, _), p in running.items() if (pool := p.metrics.pool(p.config, ranks[target]))]
     if not pools:
         return None
     tokens, source = min(pools)
     sizes = {size for size, _ in pools}
-    return ReportedPool(tokens, source if len(sizes) == 1 else f"{source}, the least of {len(pools)} engines")
+    told = source if len(sizes) == 1 else f"{source}, the least of {len(pools)} engines"
+    return ReportedPool(tokens, told, nominal=source.startswith(NOMINAL_POOL))
 
 
 def _http(
-    series: Iterable[RawSeries], targets: set[Target], scope: Scope, starts: Mapping[Target, Sequence[float]]
+    metrics: EngineMetrics,
+    series: Iterable[RawSeries],
+    targets: set[Target],
+    scope: Scope,
+    starts: Mapping[Target, Sequence[float]],
 ) -> HttpOutcomes | None:
     """Answers by class of status (`2xx`, or a code), over all processes of the deployment; None without the counter."""
+    told = metrics.answers
+    if told is None:
+        return None
     answers: Counter[str] = Counter()
-    for target, mine in _by_target(series, scope).items():
+    for target, mine in _by_target((s for s in series if s.name in told.names), scope).items():
         if target in targets:
-            parts: dict[tuple[str, str], list[RawSeries]] = {}
+            parts: dict[PartKey, list[RawSeries]] = {}
             for one in mine:
-                parts.setdefault((one.labels.get("handler", ""), one.labels.get("status", "")), []).append(one)
+                status = one.labels.get(told.status_label, "")
+                path = one.name + "".join(one.labels.get(label, "") for label in told.only)
+                parts.setdefault(("answers", f"{status}\0{path}"), []).append(one)
             gained = np.nansum(Readings.of(parts, starts.get(target, ())).increases(), axis=0)
-            for (_, status), count in zip(parts, gained, strict=True):
-                answers[status[:1]] += count
+            for (_, part), count in zip(parts, gained, strict=True):
+                answers[told.status_class(part.partition("\0")[0])] += count
     return HttpOutcomes(float(answers["2"]), float(answers["4"]), float(answers["5"])) if answers else None
 
 
-def _notes(gone: int, hints: set[str | None], series: Iterable[EngineSeries]) -> tuple[str, ...]:
+def _notes(
+    metrics: EngineMetrics, gone: int, hints: set[str | None], series: Iterable[EngineSeries]
+) -> tuple[str, ...]:
     """What a person should know of how the figures came about."""
     engines = list(series)
-    missing = [c for c in vllm.COUNTERS if not any(c in e.windows.deltas for e in engines)]
-    missing += [k for k in vllm.HISTOGRAMS if not any(k in {*e.latencies, *e.lengths} for e in engines)]
+    missing = [c for c in metrics.counters if not any(c in e.windows.deltas for e in engines)]
+    missing += [k for k in metrics.histograms if not any(k in {*e.latencies, *e.lengths} for e in engines)]
     notes = [f"nothing counted for: {', '.join(missing)}"] if missing else []
     if gone:
         notes.append(f"{gone} engines left before the present epoch began; only their lengths are used")
@@ -175,10 +224,10 @@ def _notes(gone: int, hints: set[str | None], series: Iterable[EngineSeries]) ->
 
 
 def _doubled(group: Iterable[EngineParts]) -> list[str]:
-    """Labels that tell apart running-gauges of one engine at one time, other than the `pid` of its API processes."""
+    """Labels that tell apart running-gauges of one engine at one time, other than those of its own processes."""
     telling: set[str] = set()
     for parts in group:
-        running = [s for s in parts.gauges if s.name == vllm.RUNNING and "pid" not in s.labels]
+        running = [s for s in parts.gauges if s.name == parts.metrics.marker and not s.labels.keys() & COPIES]
         for one, other in pairwise(running):
             if np.intersect1d(one.times, other.times).size:
                 telling |= {k for k, _ in set(one.labels.items()) ^ set(other.labels.items())}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from advisor.domain.evidence import Disagreement, EngineSeries, Flag, HttpOutcomes, ReportedPool, Window
 from advisor.domain.report import SourceState
@@ -32,12 +31,13 @@ class DeploymentMetrics:
     flags: Mapping[str, Flag] = field(default_factory=dict)
     disagreements: tuple[Disagreement, ...] = ()
     notes: tuple[str, ...] = ()
-    engine_kind: Literal["vllm"] = "vllm"
+    engine_kind: str = "vllm"
+    front_end: bool = False
 
     @property
     def replicas(self) -> int:
-        """Instances alive at the newest data."""
-        return len(self.instances)
+        """Instances alive at the newest data; 0 where they are front ends, which do not tell how many engines serve."""
+        return 0 if self.front_end else len(self.instances)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 from advisor.domain.errors import SourceError
 
+from .bounded_file import read_bounded
+
 MAX_BYTES = 4 * 2**20
 
 
@@ -18,15 +20,7 @@ def read_model_config(path: Path) -> Mapping[str, Any]:
     Raises SourceError when it cannot be read, exceeds 4 MiB, or is no JSON object.
     """
     file = path / "config.json" if path.is_dir() else path
-    try:
-        if not file.is_file():
-            raise SourceError(f"{file}: no such file; give a model's config.json", permanent=True)
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise SourceError(f"{file}: cannot be read: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise SourceError(f"{file}: larger than 4 MiB, so no model's config.json", permanent=True)
+    raw = read_bounded(file, most=MAX_BYTES, hint="give a model's config.json")
     try:
         config = json.loads(raw)
     except (ValueError, RecursionError):

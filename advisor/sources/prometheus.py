@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from advisor.domain.evidence import Window
 from advisor.domain.report import SourceState
-from advisor.engines.vllm import metrics as vllm
+from advisor.engines import METRICS
 
 from .http_session import HttpOptions
 from .metrics_assembly import assemble
 from .metrics_reading import MetricsReading, RawMetrics, Scope, Target
 from .metrics_series import LOOKBACK_SECONDS, RawSeries
 from .prometheus_api import PrometheusApi
-from .prometheus_plan import GAUGES, INFO, WHOLE, WINDOWS, Fleet, Kind, Selectors, quoted, scrape_interval, step_seconds
+from .prometheus_plan import GAUGES, INFO, WHOLE, WINDOWS, Fleet, Kind, Selectors, scrape_interval, step_seconds
 
+_KIND = "advisor_engine_kind"
 _DISCOVERY_POINTS = 50
 _DISCOVERY_LEAST_STEP_SECONDS = 300
 
@@ -40,7 +44,7 @@ class PrometheusOptions(HttpOptions):
 
 
 def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReading:
-    """All deployments that show vLLM's metrics within `window`.
+    """All deployments that show a known engine's metrics within `window`.
 
     About a dozen queries whatever the size of the fleet. Raises SourceError when the server fails; what it answers only
     in part makes the state `partial`.
@@ -49,9 +53,10 @@ def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReadin
     selectors = Selectors(options.matchers)
     fleet = _discover(api, selectors, window)
     if fleet is None:
-        detail = f"no {vllm.RUNNING} in {_days(window.seconds)}; are the engines scraped, do the matchers fit?"
+        markers = ", ".join(metrics.marker for metrics in METRICS.values())
+        detail = f"none of {markers} in {_days(window.seconds)}; are the engines scraped, do the matchers fit?"
         return MetricsReading((), SourceState("prometheus", "partial", detail), api.queries, api.samples)
-    raw, scope, steps = _read(api, selectors, options, fleet, window)
+    raw, scope, steps = _read(api, replace(selectors, kinds=fleet.kinds), options, fleet, window)
     deployments = assemble(raw, scope)
     found = f"{len(deployments)} deployments, {fleet.engines} engines, {steps}"
     return MetricsReading(deployments, _state(api, found), api.queries, api.samples)
@@ -61,13 +66,16 @@ def _discover(api: PrometheusApi, selectors: Selectors, window: Window) -> Fleet
     """Which engines lived when, and how often they were scraped, from one query."""
     step = max(_DISCOVERY_LEAST_STEP_SECONDS, math.ceil(window.seconds / _DISCOVERY_POINTS))
     start = min(window.start + step, window.end)
-    found = api.range(f"count_over_time({selectors.running}[{step}s])", start, window.end, step, series=1)
-    found = [series for series in found if series.times.size]
+    query = selectors.marked(f"count_over_time({{}}[{step}s])", _KIND)
+    found = [series for series in api.range(query, start, window.end, step, series=1) if series.times.size]
     if not found:
         return None
+    seconds: Counter[str] = Counter()
+    for series in found:
+        seconds[series.labels[_KIND]] += series.times.size * step
     return Fleet(
         engines=len(found),
-        engine_seconds=float(sum(series.times.size for series in found) * step),
+        seconds=seconds,
         first=max(window.start, min(float(series.times[0]) for series in found) - step),
         last=min(window.end, max(float(series.times[-1]) for series in found)),
         scrape_seconds=scrape_interval(step, max(float(series.values.max()) for series in found)),
@@ -81,14 +89,16 @@ def _read(
     """Everything that is read, gauges first: they show where the newest data lies, and all grids end there."""
     steps = {kind: step_seconds(kind, fleet, options.sample_budget) for kind in (GAUGES, WINDOWS, WHOLE, INFO)}
 
-    def read(query: str, kind: Kind, end: float) -> list[RawSeries]:
-        return api.range(query, fleet.first, end, steps[kind], kind.series * fleet.engines)
+    def read(query: str | None, kind: Kind, end: float) -> list[RawSeries]:
+        return api.range(query, fleet.first, end, steps[kind], fleet.most_series(kind)) if query else []
 
-    gauges = read(selectors.named(vllm.GAUGE_NAMES), GAUGES, fleet.last)
+    def named(lists: Iterable[Collection[str]]) -> str | None:
+        names = [name for listed in lists for name in listed]
+        return selectors.named(names) if names else None
+
+    gauges = read(named(metrics.gauge_names for metrics in fleet.kinds), GAUGES, fleet.last)
     end = _newest(api, selectors, gauges, fleet.last)
     begin = min((float(series.times[0]) for series in gauges if series.times.size), default=fleet.first)
-    handlers = "|".join(vllm.GENERATION_HANDLERS)
-    pairs = f'method="POST",handler=~{quoted(handlers)}'
     scope = Scope(
         identity_labels=tuple(options.identity_labels),
         window=Window(window.start, end),
@@ -96,11 +106,11 @@ def _read(
     )
     raw = RawMetrics(
         gauges=[_until(series, end) for series in gauges],
-        windows=read(selectors.named(vllm.WINDOW_NAMES), WINDOWS, end),
-        whole=read(selectors.named(vllm.WHOLE_NAMES), WHOLE, end),
-        configs=read(selectors.of_engines(vllm.CONFIG, fleet.jobs), INFO, end),
-        starts=read(selectors.of_engines(vllm.PROCESS_START, fleet.jobs), INFO, end),
-        http=read(selectors.of_engines(vllm.HTTP_REQUESTS, fleet.jobs, pairs), INFO, end),
+        windows=read(named(metrics.window_names for metrics in fleet.kinds), WINDOWS, end),
+        whole=read(named(metrics.whole_names for metrics in fleet.kinds), WHOLE, end),
+        configs=read(selectors.configs(fleet.jobs), INFO, end),
+        starts=read(selectors.starts(fleet.jobs), INFO, end),
+        http=read(selectors.answers(fleet.jobs), INFO, end),
         present=_present(api, selectors, scope, end),
     )
     gauge, counter, length = (steps[kind] for kind in (GAUGES, WINDOWS, WHOLE))
@@ -110,7 +120,7 @@ def _read(
 def _newest(api: PrometheusApi, selectors: Selectors, gauges: list[RawSeries], last: float) -> float:
     """When the newest sample was taken; a grid alone does not tell, because the last value is repeated for a while."""
     seen = max((float(series.times[-1]) for series in gauges if series.times.size), default=last)
-    answer = api.instant(f"max(timestamp({selectors.running}))", seen)
+    answer = api.instant(f"max({selectors.marked('timestamp({})')})", seen)
     taken = [float(series.values[0]) for series in answer if series.values.size]
     return min(seen, math.ceil(taken[0])) if taken else seen
 
@@ -124,7 +134,8 @@ def _present(api: PrometheusApi, selectors: Selectors, scope: Scope, at: float) 
     """Which of the series that date a release each process exposes now."""
     by = ", ".join(("__name__", *scope.target_labels))
     present: dict[Target, set[str]] = {}
-    for series in api.instant(f"count by ({by}) ({selectors.named(vllm.MARKERS)})", at):
+    dating = [name for metrics in selectors.kinds for name in metrics.dating]
+    for series in api.instant(f"count by ({by}) ({selectors.named(dating)})", at) if dating else ():
         present.setdefault(scope.target(series.labels), set()).add(series.name)
     return {target: frozenset(names) for target, names in present.items()}
 

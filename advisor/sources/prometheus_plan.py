@@ -7,40 +7,65 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from advisor.domain.errors import SourceError
-from advisor.engines.vllm import metrics as vllm
+from advisor.engines import METRICS
+from advisor.engines.metrics import PROCESS_START, EngineMetrics, SeriesCounts
 
 STEPS_SECONDS = (15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
 SCRAPE_INTERVALS_SECONDS = (5, 10, 15, 20, 30, 60, 120, 300)
 MOST_JOBS_NAMED = 50
 
+KindName = Literal["gauges", "windows", "whole", "info"]
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of reading: series an engine has of it, the finest useful step and its share of the budget."""
+    """One kind of reading: the finest useful step and its share of the budget."""
 
-    series: int
+    name: KindName
     finest_seconds: int
     share: float
 
 
-GAUGES = Kind(vllm.GAUGE_SERIES, 15, 0.3)
-WINDOWS = Kind(vllm.WINDOW_SERIES, 15, 0.4)
-WHOLE = Kind(vllm.WHOLE_SERIES, 300, 0.2)
-INFO = Kind(vllm.INFO_SERIES, 300, 0.1)
+GAUGES = Kind("gauges", 15, 0.3)
+WINDOWS = Kind("windows", 15, 0.4)
+WHOLE = Kind("whole", 300, 0.2)
+INFO = Kind("info", 300, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What discovery found: how many engines, for how long all of them together, where, and how often scraped."""
+    """What discovery found: how many engines of which kinds, for how long together, where, and how often scraped.
+
+    seconds: engine-seconds by kind of engine.
+    """
 
     engines: int
-    engine_seconds: float
+    seconds: Mapping[str, float]
     first: float
     last: float
     scrape_seconds: float
     jobs: frozenset[str]
+
+    @property
+    def kinds(self) -> tuple[EngineMetrics, ...]:
+        """The kinds of engines there are."""
+        return tuple(METRICS[engine] for engine in sorted(self.seconds))
+
+    def series_seconds(self, kind: Kind) -> float:
+        """How long all series of one kind of reading last together: the samples at a step of one second."""
+        return sum(seconds * _series(METRICS[engine].series, kind) for engine, seconds in self.seconds.items())
+
+    def most_series(self, kind: Kind) -> int:
+        """How many series of one kind of reading there are at most."""
+        return self.engines * max((_series(metrics.series, kind) for metrics in self.kinds), default=0)
+
+
+def _series(counts: SeriesCounts, kind: Kind) -> int:
+    number: int = getattr(counts, kind.name)
+    return number
 
 
 def step_seconds(kind: Kind, fleet: Fleet, sample_budget: int) -> int:
@@ -51,7 +76,7 @@ def step_seconds(kind: Kind, fleet: Fleet, sample_budget: int) -> int:
     """
     for step in STEPS_SECONDS:
         stretched = math.ceil(step / fleet.scrape_seconds) * fleet.scrape_seconds
-        if step >= kind.finest_seconds and fleet.engine_seconds / stretched * kind.series <= kind.share * sample_budget:
+        if step >= kind.finest_seconds and fleet.series_seconds(kind) / stretched <= kind.share * sample_budget:
             return math.ceil(stretched)
     raise SourceError(
         f"{fleet.engines} engines do not fit into sample_budget {sample_budget}; raise it or narrow matchers",
@@ -77,18 +102,32 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """The queries, restricted by the matchers that the user gave."""
+    """The queries over some kinds of engines, restricted by the matchers that the user gave."""
 
     matchers: Mapping[str, str]
+    kinds: tuple[EngineMetrics, ...] = tuple(METRICS.values())
 
     @property
     def _pairs(self) -> str:
         return ",".join(f"{label}={quoted(value)}" for label, value in sorted(self.matchers.items()))
 
+    def marked(self, form: str, kind_label: str | None = None) -> str:
+        """`form` over the marker gauge of each kind (`{}` stands for it); a label says which kind, if one is named.
+
+        One gauge after the other, because functions drop names, and series of two names would then be one.
+        """
+        queries = []
+        for metrics in self.kinds:
+            query = form.format(f"{metrics.marker}{{{self._pairs}}}")
+            if kind_label is not None:
+                query = f'label_replace({query}, "{kind_label}", "{metrics.engine}", "", "")'
+            queries.append(query)
+        return " or ".join(queries)
+
     @property
     def running(self) -> str:
-        """The gauge that every release of the engine has."""
-        return f"{vllm.RUNNING}{{{self._pairs}}}"
+        """The gauges by which engines are found."""
+        return self.named([metrics.marker for metrics in self.kinds])
 
     def named(self, names: Collection[str]) -> str:
         """All series of any of these names."""
@@ -103,4 +142,22 @@ class Selectors:
         if 0 < len(jobs) <= MOST_JOBS_NAMED and "" not in jobs:
             named = "|".join(re.escape(job) for job in sorted(jobs))
             pairs = ",".join(filter(None, (f"job=~{quoted(named)}", pairs)))
-        return f"{name}{{{pairs}}} and on (job, instance) {self.running}"
+        return f"{{__name__=~{quoted(name)}{f',{pairs}' if pairs else ''}}} and on (job, instance) {self.running}"
+
+    def starts(self, jobs: Collection[str]) -> str:
+        """When the engines' processes began."""
+        return self.of_engines(PROCESS_START, jobs)
+
+    def configs(self, jobs: Collection[str]) -> str | None:
+        """What the engines' settings are, or None where no kind tells any."""
+        names = [name for metrics in self.kinds for name in metrics.config]
+        return self.of_engines("|".join(names), jobs) if names else None
+
+    def answers(self, jobs: Collection[str]) -> str | None:
+        """What the engines answered to generation requests, or None where no kind counts that."""
+        queries = []
+        for metrics in self.kinds:
+            if told := metrics.answers:
+                pairs = ",".join(f"{label}=~{quoted('|'.join(values))}" for label, values in told.only.items())
+                queries.append(self.of_engines("|".join(told.names), jobs, pairs))
+        return " or ".join(queries) or None

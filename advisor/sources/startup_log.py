@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.domain.errors import SourceError
 from advisor.engines.sglang import startup_log as sglang
 from advisor.engines.startup import StartupFacts
+from advisor.engines.tgi import startup_log as tgi
 from advisor.engines.vllm import startup_log as vllm
 
 MAX_BYTES = 2**30
@@ -22,19 +23,21 @@ def read_startup_log(path: Path) -> StartupFacts:
     """What the engine told while it started; of several starts in one file, the last.
 
     Lines may be plain, prefixed (CRI, syslog), or JSON objects with the text under `log`, `MESSAGE`, `message`, `msg`.
-    Raises SourceError when the file cannot be read, exceeds 1 GiB, or holds no start-up line of vLLM or SGLang.
+    Raises SourceError when the file cannot be read, exceeds 1 GiB, or holds no start-up line of a known engine.
     """
     try:
         if not path.is_file():
             raise SourceError(f"{path}: no such file", permanent=True)
-        facts = vllm.parse_startup(_telling_lines(path, vllm.TELLING)) or sglang.parse_startup(
-            _telling_lines(path, sglang.TELLING)
+        facts = (
+            vllm.parse_startup(_telling_lines(path, vllm.TELLING))
+            or sglang.parse_startup(_telling_lines(path, sglang.TELLING))
+            or tgi.parse_startup(_telling_lines(path, tgi.TELLING))
         )
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
     if facts is None:
         raise SourceError(
-            f"{path}: no start-up line of vLLM or SGLang in it; give the log from its first line", permanent=True
+            f"{path}: no start-up line of vLLM, SGLang or TGI in it; give the log from its first line", permanent=True
         )
     return facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from advisor.domain.cursor import AnsweredSpans, Cursor, Cursors, FileStamp, Unsettled
+from advisor.domain.cursor import AnsweredSpans, Cursor, Cursors, FileStamp, JournalCursor, Unsettled
 
 from .database import Database
 from .packing import pack, unpack
@@ -14,8 +14,8 @@ from .packing import pack, unpack
 def write_cursors(database: Database, cursors: Cursors) -> None:
     """Replace all; within the caller's transaction."""
     database.change("DELETE FROM cursor")
-    for place, cursor in enumerate(cursors.files):
-        database.change("INSERT INTO cursor (place, body) VALUES (?, ?)", place, _body(cursor))
+    for place, body in enumerate([*map(_body, cursors.files), *map(_journal_body, cursors.journal)]):
+        database.change("INSERT INTO cursor (place, body) VALUES (?, ?)", place, body)
     database.change("DELETE FROM unsettled")
     if cursors.unsettled is not None:
         database.change("INSERT INTO unsettled (id, body) VALUES (1, ?)", _packed(cursors.unsettled))
@@ -23,14 +23,21 @@ def write_cursors(database: Database, cursors: Cursors) -> None:
 
 def read_cursors(database: Database) -> Cursors:
     """What was written last. Raises ValueError, TypeError or KeyError for what was not."""
-    files = tuple(_cursor(*json.loads(row["body"])) for row in database.rows("SELECT body FROM cursor ORDER BY place"))
+    bodies = [json.loads(row["body"]) for row in database.rows("SELECT body FROM cursor ORDER BY place")]
+    # A file's begins with its stamp, the journal's with a name.
+    files = tuple(_cursor(*body) for body in bodies if isinstance(body[0], list))
+    journal = tuple(JournalCursor(*body) for body in bodies if isinstance(body[0], str))
     row = database.row("SELECT body FROM unsettled")
-    return Cursors(files, _unpacked(row["body"]) if row else None)
+    return Cursors(files, _unpacked(row["body"]) if row else None, journal)
 
 
 def _body(cursor: Cursor) -> str:
     stamp = [getattr(cursor.stamp, name) for name in FileStamp.__slots__]
     return json.dumps([stamp, *(getattr(cursor, name) for name in Cursor.__slots__[1:])])
+
+
+def _journal_body(cursor: JournalCursor) -> str:
+    return json.dumps([getattr(cursor, name) for name in JournalCursor.__slots__])
 
 
 def _cursor(stamp: list[int], offset: int, head: list[str], *rest: Any) -> Cursor:

@@ -48,6 +48,12 @@ def fact_history(database: Database, deployment: str, names: Sequence[str], sinc
     return {name: tuple(points) for name, points in series.items()}
 
 
+def first_seen(database: Database, since: float) -> dict[str, float]:
+    """The time of each deployment's first facts since a moment, in UNIX seconds."""
+    rows = database.rows("SELECT deployment, min(at) AS first FROM fact WHERE at >= ? GROUP BY deployment", since)
+    return {row["deployment"]: row["first"] for row in rows}
+
+
 def thin_facts(database: Database, before: float) -> None:
     """Keep the last facts of each day (UTC) `before` a moment (UNIX seconds)."""
     database.change(

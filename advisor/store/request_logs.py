@@ -11,7 +11,7 @@ from advisor.domain.evidence import RequestLog, Window
 
 from .cursors import read_cursors, write_cursors
 from .database import Database
-from .slices import merged, packed_lengths, unpacked_lengths, with_arrivals_since
+from .slices import by_hours, merged, packed_lengths, unpacked_lengths, with_arrivals_since
 from .thinning import MAX_ROWS, MAX_ROWS_AN_HOUR, Thinned, packed_latency, together, unpacked_latency
 
 HOUR, DAY = 3600, 86_400
@@ -80,7 +80,7 @@ def _roll_up_day(database: Database, deployment: str, day: int) -> None:
         )
         whole = _merged(database, deployment, [row["lengths"] for row in rows])
         database.change("DELETE FROM slice WHERE deployment = ? AND start >= ? AND start < ?", *within)
-        _write(database, deployment, day, DAY, packed_lengths(whole), None)
+        _write(database, deployment, day, DAY, packed_lengths(by_hours(whole)), None)
 
 
 def _add(database: Database, deployment: str, start: int, log: RequestLog) -> None:

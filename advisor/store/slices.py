@@ -10,10 +10,12 @@ import numpy as np
 
 from advisor.domain.evidence import LatencySample, RequestLog
 from advisor.domain.histogram import JointCounts, TokenCounts
+from advisor.domain.length_history import LengthHistory
 
-from .packing import pack, unpack
+from .packing import Packed, pack, unpack
 
 _COUNTS = ("declared", "refused_needs", "cut")
+_HISTORY = ("start", "client", "bin", "counts")
 _NUMBERS = ("refused", "failed", "without_usage", "first_seconds", "last_seconds", "source")
 
 
@@ -26,7 +28,11 @@ def packed_lengths(log: RequestLog) -> bytes:
     slots = sorted(log.arrivals)
     arrays["arrivals.slots"] = np.array(slots, np.int64)
     arrays["arrivals.counts"] = np.array([log.arrivals[slot] for slot in slots], np.int64)
-    return pack({name: getattr(log, name) for name in _NUMBERS}, arrays)
+    values = {name: getattr(log, name) for name in _NUMBERS}
+    if log.history is not None:
+        values["history"] = [log.history.seconds, *log.history.clients]
+        arrays |= {f"history.{name}": getattr(log.history, name) for name in _HISTORY}
+    return pack(values, arrays)
 
 
 def unpacked_lengths(body: bytes) -> RequestLog:
@@ -48,9 +54,19 @@ def unpacked_lengths(body: bytes) -> RequestLog:
             arrivals=dict(zip(arrays["arrivals.slots"].tolist(), arrays["arrivals.counts"].tolist(), strict=True)),
             latency=None,
             source=values["source"],
+            history=_history(packed),
         )
     except KeyError as problem:
         raise ValueError(f"no {problem} in it") from problem
+
+
+def _history(packed: Packed) -> LengthHistory | None:
+    """None in what an earlier release packed."""
+    if "history" not in packed.values:
+        return None
+    seconds, *clients = packed.values["history"]
+    start, client, bins, counts = (packed.arrays[f"history.{name}"] for name in _HISTORY)
+    return LengthHistory(seconds, start, client, bins, counts, tuple(clients))
 
 
 def merged(logs: Sequence[RequestLog]) -> RequestLog:
@@ -71,7 +87,13 @@ def merged(logs: Sequence[RequestLog]) -> RequestLog:
         arrivals=dict(sorted(arrivals.items())),
         latency=None,
         source=logs[-1].source,
+        history=LengthHistory.merge([log.history for log in logs if log.history is not None]),
     )
+
+
+def by_hours(log: RequestLog) -> RequestLog:
+    """With the history of its lengths in slots of an hour: as fine as days that are long past are looked at."""
+    return log if log.history is None else replace(log, history=log.history.coarser(3600))
 
 
 def with_arrivals_since(log: RequestLog, start: float) -> RequestLog:

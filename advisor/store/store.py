@@ -10,7 +10,7 @@ from advisor.domain.errors import StoreError
 from advisor.domain.life import AdviceRecord
 from advisor.domain.ports import Delivery
 
-from . import advice, reports, runs
+from . import advice, hours, reports, runs
 from .database import Database
 from .deliveries import Deliveries
 from .migration import checked_version, migrate, shipped
@@ -18,6 +18,7 @@ from .migration import checked_version, migrate, shipped
 if TYPE_CHECKING:
     from advisor.domain.cursor import Cursors
     from advisor.domain.evidence import RequestLog, Window
+    from advisor.domain.hours import HourFacts
 
 HOURS_KEPT_SECONDS = 14 * 86_400.0
 
@@ -77,9 +78,25 @@ class Store:
         """When the latest report was made, and its document."""
         return reports.latest_report(self._database)
 
+    def first_seen(self, since: float) -> Mapping[str, float]:
+        """When each deployment was first evaluated, of the evaluations since a moment."""
+        return reports.first_seen(self._database, since)
+
     def fact_history(self, deployment: str, names: Sequence[str], since: float) -> Mapping[str, reports.Series]:
         """(time, value) of facts since a moment, hourly for two weeks and daily before."""
         return reports.fact_history(self._database, deployment, names, since)
+
+    def save_hours(self, by_deployment: Mapping[str, Iterable[HourFacts]]) -> None:
+        """Keep what was measured hour by hour; an hour that is known stays as it is."""
+        hours.save_hours(self._database, by_deployment)
+
+    def hours(self, deployment: str, since: float) -> tuple[HourFacts, ...]:
+        """What was measured of a deployment in each whole hour since a moment, oldest first."""
+        return hours.hours(self._database, deployment, since)
+
+    def last_hour(self, deployment: str) -> float | None:
+        """When the newest hour that is known of a deployment began."""
+        return hours.last_hour(self._database, deployment)
 
     def records(self) -> tuple[AdviceRecord, ...]:
         """All pieces of advice, oldest first."""
@@ -130,6 +147,7 @@ class Store:
         oldest = now - retention_days * 86_400.0
         for table, column in (("slice", "start"), ("fact", "at"), ("run", "began_at"), ("delivery", "changed_at")):
             self._database.change(f"DELETE FROM {table} WHERE {column} < ?", oldest)  # noqa: S608
+        self._database.change("DELETE FROM hour WHERE start < ?", max(now - hours.KEPT_SECONDS, oldest))
         advice.forget_records(self._database, oldest)
 
 

@@ -16,8 +16,10 @@ from advisor.outlets.contract import AdviceJson, DeploymentJson, Document, Numbe
 from advisor.outlets.document import document
 from advisor.outlets.plain import plain
 
-from .pages import find
+from .pages import sendable
 from .state import WebState
+
+NO_SUCH_NAME = "no deployment has this name: /api/v1/deployments lists those there are"
 
 
 class DeployedAdvice(AdviceJson):
@@ -34,6 +36,15 @@ class AdviceList(BaseModel):
     advice: list[DeployedAdvice]
 
 
+class Trends(BaseModel):
+    """Facts of a deployment over time, oldest first, and until when it is only collecting. Times in UNIX seconds."""
+
+    schema_version: Literal["1"] = "1"
+    deployment: Text
+    collecting_until: Number
+    facts: dict[Text, list[tuple[float, float]]]
+
+
 class ScoreJson(BaseModel):
     """One prediction held against what happened; `held` is null where the windows cannot be compared."""
 
@@ -47,6 +58,7 @@ class ScoreJson(BaseModel):
     after: Number
     held: bool | None
     note: Text
+    hours: int | None
 
 
 class RecordJson(BaseModel):
@@ -94,7 +106,7 @@ def router(state: WebState) -> APIRouter:
     @routes.get("/deployments", response_model=Document)
     def deployments() -> Response:
         report = evaluated(state)
-        told = (_deployment(report, d) for d in report.deployments)
+        told = (_deployment(report, d) for d in state.deployments())
         return _streamed(document(replace(report, deployments=())), told)
 
     @routes.get(
@@ -104,10 +116,20 @@ def router(state: WebState) -> APIRouter:
     )
     def deployment(name: str) -> Response:
         report = evaluated(state)
-        found = find(report, name)
+        found = find(state, report, name)
         if found is None:
-            raise HTTPException(404, "no deployment has this name: /api/v1/deployments lists those there are")
+            raise HTTPException(404, NO_SUCH_NAME)
         return Response(_deployment(report, found).model_dump_json(), media_type="application/json")
+
+    @routes.get("/trends/{name:deployment}", responses={404: {"description": "no such name"}})
+    def trends(name: str) -> Trends:
+        found = find(state, evaluated(state), name)
+        if found is None:
+            raise HTTPException(404, NO_SUCH_NAME)
+        own = found.evidence.name
+        past = state.past(own)
+        facts = {fact: list(series) for fact, series in past.trends.items() if series}
+        return Trends(deployment=own, collecting_until=past.collecting_until, facts=facts)
 
     @routes.get("/advice", response_model=AdviceList)
     def advice() -> Response:
@@ -134,6 +156,13 @@ def evaluated(state: WebState) -> Report:
         reason = plain(state.health().reason) or "nothing was evaluated yet"
         raise HTTPException(503, reason, {"retry-after": "60"})
     return latest[1]
+
+
+def find(state: WebState, report: Report, name: str) -> DeploymentReport | None:
+    """Everything about the deployment that is addressed by `name`, or None."""
+    named = (d.evidence.name for d in report.deployments if sendable(d.evidence.name) == name)
+    own = next(named, None)
+    return None if own is None else state.deployment(own)
 
 
 def _deployment(report: Report, deployment: DeploymentReport) -> DeploymentJson:

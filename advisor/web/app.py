@@ -51,16 +51,15 @@ def create_app(state: WebState) -> FastAPI:
 def _add_pages(app: FastAPI, state: WebState) -> None:
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
     def fleet() -> str:
-        return pages.fleet(api.evaluated(state), state.health())
+        return pages.fleet(api.evaluated(state), state.health(), state.collecting())
 
     @app.get("/deployments/{name:deployment}", response_class=HTMLResponse, include_in_schema=False)
     def deployment(name: str) -> str:
         report = api.evaluated(state)
-        found = pages.find(report, name)
+        found = api.find(state, report, name)
         if found is None:
             raise HTTPException(404, "No deployment has this name.")
-        records = [record for record in state.records() if record.deployment == found.evidence.name]
-        return pages.deployment(report, found, records, state.health())
+        return pages.deployment(report, found, state.past(found.evidence.name), state.health())
 
     @app.get("/history", response_class=HTMLResponse, include_in_schema=False)
     def history() -> str:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from urllib.parse import quote
 
@@ -23,11 +23,12 @@ from advisor.outlets.history import outcome
 from advisor.outlets.layout import fitted
 from advisor.outlets.plain import plain
 
-from . import svg
-from .state import Health
+from . import svg, trends
+from .state import Health, Past
 
 WORDS = {"!": "act", "^": "improve", "?": "cannot tell", ".": "fine", "-": "no data"}
 """What the marks mean, the most urgent first."""
+NOTHING: Mapping[str, float] = {}
 _ORDER = {mark: place for place, mark in enumerate(WORDS)}
 _TOLD = {"!": "to act on", "^": "to improve", "?": "cannot be told", ".": "fine", "-": "without data"}
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|d|[KMGT]?i?B|req/s)(?![\w]))")
@@ -55,24 +56,21 @@ _LIMITS = frozenset(
 )
 
 
-def find(report: Report, name: str) -> DeploymentReport | None:
-    """The deployment whose name is addressed by `name`, or None."""
-    return next((d for d in report.deployments if _text(d.evidence.name) == name), None)
-
-
 def address(name: str) -> Markup:
     """The path of a deployment's page, percent-encoded: `a/b` is `/deployments/a%2Fb`."""
-    return Markup(f"/deployments/{quote(_text(name), safe='')}")  # noqa: S704 - percent-encoded
+    return Markup(f"/deployments/{quote(sendable(name), safe='')}")  # noqa: S704 - percent-encoded
 
 
-def fleet(report: Report, health: Health) -> str:
-    """Every deployment in one line, those to act on first."""
-    return _render("fleet.html", report=report, rows=rows(report), health=health)
+def fleet(report: Report, health: Health, collecting: Mapping[str, float] = NOTHING) -> str:
+    """Every deployment in one line, those to act on first. `collecting`: until when those watched too briefly are."""
+    return _render("fleet.html", report=report, rows=rows(report), collecting=collecting, health=health)
 
 
-def deployment(report: Report, shown: DeploymentReport, records: Sequence[AdviceRecord], health: Health) -> str:
+def deployment(report: Report, shown: DeploymentReport, past: Past, health: Health) -> str:
     """Everything about one deployment."""
-    return _render("deployment.html", report=report, d=shown, records=recent(records), health=health)
+    drawn = trends.trends(past.trends)
+    told = {"records": recent(past.records), "trends": drawn, "until": past.collecting_until}
+    return _render("deployment.html", report=report, d=shown, health=health, **told)
 
 
 def history(records: Sequence[AdviceRecord], tracks: Sequence[TrackRecord], health: Health) -> str:
@@ -142,6 +140,8 @@ def _environment() -> Environment:
         phrases=phrases,
         derivations=derivations,
         svg=svg,
+        sparkline=trends.sparkline,
+        trend_start=trends.since,
         address=address,
         fitted=fitted,
         counts=counts,
@@ -165,6 +165,6 @@ def _shown(value: object) -> object:
     return "" if value is None else _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", plain(str(value)).replace(" -> ", " → "))
 
 
-def _text(name: str) -> str:
-    """As it can be sent: half a surrogate pair is spelled out, as in the JSON."""
+def sendable(name: str) -> str:
+    """A name as it can be sent: half a surrogate pair is spelled out, as in the JSON."""
     return name.encode("utf-8", "backslashreplace").decode()

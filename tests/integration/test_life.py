@@ -150,8 +150,9 @@ def test_a_whole_life(house: House, workspace: tuple[str, SlackState]) -> None:
 
     assert house.step("evaluate", CHANGED + 1.2 * DAY).problems == []
     judged = house.advice(rule)
-    assert judged.state == "verified"
+    assert judged.state == "verified", [score.note for score in judged.scores]
     assert judged.id == first.id
+    assert any((s.hours or 0) >= 20 and "same hours of the day" in s.note for s in judged.scores)
     assert {s.metric for s in judged.scores if s.held} >= {"time_at_sequence_cap", "itl_mean"}
 
     assert house.step("report", CHANGED - 100 + 7 * DAY).problems == []

@@ -55,7 +55,7 @@ def url() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[str]:
     past = [record for name in HOSTILE_NAMES for record in records(name)]
-    with served(Known(hostile_fleet(), past=past)) as url:
+    with served(Known(hostile_fleet(), past_records=past)) as url:
         yield url
 
 
@@ -92,7 +92,7 @@ def test_charts_are_drawn_and_described(browser: Browser, url: str) -> None:
     browser.view(390, "light")
     browser.open(f"{url}/deployments/chat-70b")
     charts = browser.asked(
-        "[...document.querySelectorAll('svg')].map(s => [s.clientWidth, s.querySelector('desc').textContent])"
+        "[...document.querySelectorAll('.charts svg')].map(s => [s.clientWidth, s.querySelector('desc').textContent])"
     )
     assert [described.split(";")[0] for _, described in charts] == [
         "412,310 requests, prompt and output together, from 20 tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,6 +30,11 @@ ANSWER = f"{PARENT}/chat"
 FAULTS: tuple[Fault, ...] = ("429", "500 before", "500 after", "drop before", "drop after", "stall after", "not json")
 
 
+def painted(wanted: Sequence[Picture]) -> list[bytes]:
+    """As many pictures as are wanted."""
+    return [b"a picture" for _ in wanted]
+
+
 class Workplace:
     """One workspace, one delivery log, and posters that come and go."""
 
@@ -49,7 +54,7 @@ class Workplace:
         return SlackOptions(webhook_url_file=self.hook, timeout_seconds=1.0, settle_seconds=0.0)
 
     def post(self, options: SlackOptions | None = None, now: float = NOW, post: Post | None = None) -> Outcome:
-        poster = SlackPoster(options or self.options(), draw=lambda _: b"a picture", sleep=self.slept.append)
+        poster = SlackPoster(options or self.options(), draw=painted, sleep=self.slept.append)
         return poster.post(post or _post(), self.log, now)
 
 
@@ -253,6 +258,21 @@ def test_a_token_that_cannot_be_read_is_a_permanent_problem(work: Workplace) -> 
     assert not outcome.retry
     assert "slack.token_file" in str(outcome)
     assert work.state.calls == []
+    known = work.log.state(PARENT)
+    assert known is not None
+    assert (known.state, known.permanent) == ("failed", True)
+    work.token.write_text(TOKEN)
+    assert work.post(now=NOW + 3600).complete
+    _everything_is_there_once(work)
+
+
+def test_a_token_that_is_gone_does_not_forget_what_may_have_arrived(work: Workplace) -> None:
+    work.log.begin(PARENT, NOW)
+    work.token.unlink()
+    work.post(now=NOW + 3600)
+    known = work.log.state(PARENT)
+    assert known is not None
+    assert known.state == "sending"
 
 
 def test_slack_out_of_reach_is_tried_again_later(work: Workplace) -> None:
@@ -267,7 +287,7 @@ def test_two_processes_at_once_post_once(work: Workplace) -> None:
 
     def one(_: int) -> Outcome:
         options = work.options(settle_seconds=1.5)
-        poster = SlackPoster(options, draw=lambda _: b"a picture", sleep=lambda seconds: time.sleep(min(seconds, 1.5)))
+        poster = SlackPoster(options, draw=painted, sleep=lambda seconds: time.sleep(min(seconds, 1.5)))
         return poster.post(_post(), work.log, NOW)
 
     with ThreadPoolExecutor(4) as pool:
@@ -277,8 +297,8 @@ def test_two_processes_at_once_post_once(work: Workplace) -> None:
 
 
 def test_a_picture_that_cannot_be_drawn_costs_only_the_picture(work: Workplace) -> None:
-    def broken(_: Picture) -> bytes:
-        raise ChartError("the chart was not drawn: out of memory")
+    def broken(wanted: Sequence[Picture]) -> list[bytes | ChartError]:
+        return [ChartError("the chart was not drawn: out of memory") for _ in wanted]
 
     poster = SlackPoster(work.options(), draw=broken, sleep=work.slept.append)
     outcome = poster.post(_post(), work.log, NOW)

@@ -41,7 +41,7 @@ store = Store.open(Path(folder) / "advisor.db")
 print("ready", flush=True)
 def paced(seconds):  # the pace of one message a second is for the real Slack
     time.sleep(0.02 if seconds == PACE_SECONDS else seconds)
-poster = SlackPoster(options, draw=lambda _: b"picture", sleep=paced)
+poster = SlackPoster(options, draw=lambda wanted: [b"picture" for _ in wanted], sleep=paced)
 outcome = poster.post(post, store.delivery_log, time.time())
 store.close()
 sys.exit(0 if outcome.complete else str(outcome))

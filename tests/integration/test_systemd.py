@@ -35,13 +35,21 @@ PYTHONPATH=/opt/serving-advisor/source:/opt/serving-advisor/packages PYTHONDONTW
 """
 # What the unit waits for in minutes, a test waits for in seconds.
 FASTER = f"[Service]\nWatchdogSec={WATCHDOG_SECONDS}s\nRestartSec=1s\nTimeoutStopSec=10s\nTimeoutAbortSec=2s\n"
-CONFIG = "evidence: [/etc/advisor/chat-70b.yaml]\nweb: {listen: '127.0.0.1:0'}\n"
+TOKEN = "xoxb-only-the-service-may-read-this"
+WITH_TOKEN = "[Service]\nLoadCredential=slack-token:/etc/advisor/slack.token\n"
+CREDENTIAL = f"/run/credentials/{NAME}/slack-token"
+CONFIG = f"""evidence: [/etc/advisor/chat-70b.yaml]
+web: {{listen: '127.0.0.1:0'}}
+slack: {{channel: C0123ABCD, token_file: {CREDENTIAL}, api_url: 'http://127.0.0.1:1/api/', collecting_days: 0}}
+"""
 FILES = {
     f"/etc/systemd/system/{NAME}": UNIT.read_text(encoding="utf-8"),
     f"/etc/systemd/system/{NAME}.d/faster.conf": FASTER,
+    f"/etc/systemd/system/{NAME}.d/slack.conf": WITH_TOKEN,
     "/usr/lib/sysusers.d/serving-advisor.conf": (ROOT / "systemd/serving-advisor.sysusers").read_text(encoding="utf-8"),
     "/usr/lib/tmpfiles.d/serving-advisor.conf": (ROOT / "systemd/serving-advisor.tmpfiles").read_text(encoding="utf-8"),
     "/etc/advisor/advisor.yaml": CONFIG,
+    "/etc/advisor/slack.token": TOKEN,
     "/etc/advisor/chat-70b.yaml": (ROOT / "config/examples/chat-70b.yaml").read_text(encoding="utf-8"),
     PROGRAM: LAUNCHER,
 }
@@ -116,6 +124,17 @@ def test_a_life_under_systemd(machine: Machine) -> None:
     assert "2770 serving-advisor serving-advisor" in modes
     assert all(re.match(r"(2770|660) serving-advisor ", line) for line in modes), modes
     assert as_user(machine, "stranger", "status").returncode != 0
+
+    # The token reaches the service, and nobody else: not even a colleague of its group, whose post is refused at once.
+    within = ("nsenter", "-t", machine.property(NAME, "MainPID"), "-m", "setpriv", "--clear-groups")
+    reads = ("--reuid=serving-advisor", "--regid=serving-advisor", "cat", CREDENTIAL)
+    seen = machine.run(*within, *reads, check=False)
+    assert seen.stdout == TOKEN, seen.stderr
+    refused = as_user(machine, "oncall", "report", "--post", "-c", "/etc/advisor/advisor.yaml")
+    assert refused.returncode == 3
+    assert "cannot be read; nothing was posted" in refused.stderr
+    assert TOKEN not in refused.stderr
+    assert "delivery" not in as_user(machine, "oncall", "status").stdout
 
     before = machine.property(NAME, "MainPID")
     machine.run("kill", "-STOP", before)

@@ -16,6 +16,7 @@ class Traffic:
     """Poisson arrivals with log-normal lengths. `daily_swing` (0..1) is the amplitude of a 24 h sine from the start.
 
     `max_tokens` is what every request declares; an output that would be longer ends there with reason `length`.
+    `pairs`: prompt and output tokens of requests to draw from instead.
     """
 
     requests_per_second: float
@@ -26,6 +27,7 @@ class Traffic:
     max_tokens: int | None = None
     daily_swing: float = 0.0
     seed: int = 1
+    pairs: tuple[tuple[int, int], ...] = ()
 
     def draw(self, seconds: float) -> list[Request]:
         """The requests of `seconds` of traffic, by arrival; the same ones for the same seed."""
@@ -36,11 +38,16 @@ class Traffic:
         while now < seconds:
             level = (1 + self.daily_swing * math.sin(2 * math.pi * now / 86400)) / (1 + self.daily_swing)
             if dice.random() < level:
-                prompt = dice.lognormvariate(math.log(self.prompt_median), self.prompt_sigma)
-                output = dice.lognormvariate(math.log(self.output_median), self.output_sigma)
-                requests.append(Request(now, max(1, round(prompt)), max(1, round(output)), self.max_tokens))
+                requests.append(Request(now, *self._lengths(dice), self.max_tokens))
             now += dice.expovariate(peak)
         return requests
+
+    def _lengths(self, dice: random.Random) -> tuple[int, int]:
+        if self.pairs:
+            return dice.choice(self.pairs)
+        prompt = dice.lognormvariate(math.log(self.prompt_median), self.prompt_sigma)
+        output = dice.lognormvariate(math.log(self.output_median), self.output_sigma)
+        return max(1, round(prompt)), max(1, round(output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,10 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Replicas of one model, their flags, the cost of a step, their traffic and how it is recorded."""
+    """Replicas of one model, their flags, the cost of a step, their traffic and how it is recorded.
+
+    `canary`: the flags of the last replica, where they are not those of the others.
+    """
 
     model: str
     traffic: Traffic
@@ -63,6 +73,7 @@ class Deployment:
     replicas: int = 1
     data_parallel_size: int = 1
     restart: Restart | None = None
+    canary: EngineFlags | None = None
     seconds: float = 6 * 3600
     scrape_seconds: float = 15.0
 
@@ -92,7 +103,9 @@ def play(deployment: Deployment) -> list[EngineRun]:
     runs = []
     for number in range(engines):
         instance = f"10.0.0.{number // ranks + 1}:8000"
-        for start, end, flags in deployment.lives():
+        tried = deployment.canary if number // ranks == deployment.replicas - 1 else None
+        for start, end, common in deployment.lives():
+            flags = tried or common
             mine = [r for r in requests[number::engines] if start <= r.arrival < end]
             scrapes = Engine(flags, deployment.step_time, start).run(mine, end, deployment.scrape_seconds)
             runs.append(EngineRun(instance, str(number % ranks), flags, start, scrapes, mine))

@@ -13,6 +13,7 @@ from advisor.domain.evidence import Slo, Window
 from advisor.gather import Gathered, gather, names_of
 from advisor.settings import Settings
 from advisor.sources.metrics_reading import DeploymentMetrics
+from tests.unit.sources.engine_process import running
 from tests.unit.sources.http_server import Answering, answering, reply
 
 WINDOW = Window(1_795_960_000.0, 1_795_970_000.0)
@@ -162,3 +163,82 @@ def test_engines_asked_one_by_one_are_replicas_of_one_deployment() -> None:
     assert (deployment.name, deployment.replicas, len(deployment.engines)) == ("tiny-llama", 2, 4)
     assert deployment.flags["max_num_seqs"].value == 4
     assert [s.status for s in found.sources] == ["ok", "ok"]
+
+
+def test_flags_of_single_replicas_make_a_canary_of_them() -> None:
+    """Of three engines one is said to try another cap; a replica that no source shows is a line."""
+    pages = {"/metrics": (CAPTURES / "metrics_cap_pinned.txt").read_bytes()}
+    with answering(serving(pages)) as one, answering(serving(pages)) as two, answering(serving(pages)) as three:
+        tried = three.removeprefix("http://")
+        found = gathered(
+            engines=[{"url": one}, {"url": two}, {"url": three}],
+            deployments={
+                "tiny-llama": {
+                    "flags": {"max_num_seqs": 4},
+                    "replica_flags": {tried: {"max-num-seqs": 8}, "gone:8000": {"max_num_seqs": 8}},
+                }
+            },
+        )
+    (deployment,) = found.deployments.values()
+    assert [e.instance for e in deployment.apart] == [tried]
+    assert (deployment.flag("max_num_seqs"), deployment.replicas) == (4, 3)
+    assert [s.name for s in found.sources if s.status == "partial"] == ["replica gone:8000 of tiny-llama"]
+
+
+MANIFEST = """kind: Deployment
+metadata: {name: chat-deployment}
+spec:
+  replicas: 2
+  template:
+    spec:
+      containers:
+        - image: vllm/vllm-openai:v0.11.0
+          args: [--model, /m, --served-model-name, %s, --max-num-seqs, "256", -tp, "4"]
+"""
+
+
+def test_a_manifest_is_believed_after_the_engine_and_before_the_configuration(tmp_path: Path) -> None:
+    found = gathered(
+        evidence=[written(tmp_path / "fleet.yaml", "deployments: {chat: {}, code: {}}")],
+        startup_logs=[written(tmp_path / "s.log", STARTUP % ("chat", 16))],
+        manifests=[written(tmp_path / "m.yaml", MANIFEST % "chat"), tmp_path / "none.yaml"],
+        deployments={"chat": {"flags": {"tensor_parallel_size": 8}}},
+    ).deployments["chat"]
+    told = {name: (flag.value, flag.source) for name, flag in found.flags.items()}
+    assert told["max_num_seqs"] == (16, "startup_log")
+    assert [(d.flag, d.believed.source, d.other.source) for d in found.disagreements] == [
+        ("max_num_seqs", "startup_log", "manifest"),
+        ("tensor_parallel_size", "manifest", "default"),
+        ("tensor_parallel_size", "manifest", "config"),
+    ]
+    assert (found.replicas, found.engine_version) == (2, "0.11.0")
+
+
+def test_a_manifest_may_be_said_to_be_of_one_deployment(tmp_path: Path) -> None:
+    found = gathered(
+        evidence=[written(tmp_path / "fleet.yaml", "deployments: {chat: {}, code: {}}")],
+        deployments={"chat": {"manifests": [written(tmp_path / "m.yaml", MANIFEST % "other")]}},
+    )
+    assert [e.flag("max_num_seqs") for e in found.deployments.values()] == [256, None]
+    assert [s.name for s in found.sources] == ["evidence fleet.yaml", "manifest m.yaml"]
+
+
+def test_the_processes_of_this_host_are_a_source_when_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "chat.yaml", EVIDENCE)
+    assert "processes" not in [s.name for s in gathered(evidence=[path]).sources]
+    (state,) = (s for s in gathered(evidence=[path], processes=True).sources if s.name == "processes")
+    assert "processes that this account sees" in state.detail
+
+
+def test_a_process_that_nobody_scrapes_joins_by_its_model(tmp_path: Path) -> None:
+    path = written(tmp_path / "fleet.yaml", "deployments: {chat: {flags: {max_num_seqs: 256}}, code: {}}")
+    words = ("vllm", "serve", "/m", "--served-model-name", "chat", "--max-num-seqs", "64")
+    with running(tmp_path, *words):
+        found = gathered(evidence=[path], processes=True).deployments
+    flags = {name: (flag.value, flag.source) for name, flag in found["chat"].flags.items()}
+    # The command line hides nothing, so that its silence about -tp says 1.
+    assert (flags["max_num_seqs"], flags["tensor_parallel_size"]) == ((64, "process"), (1, "process"))
+    assert [(d.flag, d.other.source, d.other.value) for d in found["chat"].disagreements] == [
+        ("max_num_seqs", "config", 256)
+    ]
+    assert found["code"].flags == {}

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.domain.evidence import (
     CounterWindows,
+    Disagreement,
     EngineSeries,
     Evidence,
     Flag,
@@ -20,8 +21,17 @@ from advisor.domain.evidence import (
     Window,
 )
 from advisor.engines.startup import StartupFacts
-from advisor.merge import as_one, startup_summary, with_endpoints, with_flags, with_metrics, with_startup
+from advisor.merge import (
+    as_one,
+    startup_summary,
+    with_endpoints,
+    with_flags,
+    with_metrics,
+    with_replica_flags,
+    with_startup,
+)
 from advisor.sources.metrics_reading import DeploymentMetrics
+from tests.unit.outcomes.fleets import replica
 
 CHAT = Evidence("chat", Window(0.0, 3600.0))
 NONE = np.empty(0)
@@ -118,10 +128,65 @@ def test_engines_that_were_asked_one_by_one_are_one_deployment() -> None:
 
 
 def test_the_word_of_an_engine_is_added_to_what_prometheus_has() -> None:
-    scraped = with_metrics(CHAT, metrics("a:8000", version_hint=">=0.24"))
+    scraped = metrics("a:8000", "b:8000", version_hint=">=0.24")
     asked = metrics("a:8000", version_hint="0.32.0", flags={"max_num_seqs": Flag(16, "server_info")})
-    found = with_endpoints(scraped, asked)
-    assert (found.engine_version, found.replicas, found.flag("max_num_seqs")) == ("0.32.0", 1, 16)
+    both = with_endpoints(scraped, asked)
+    found = with_metrics(CHAT, both)
+    assert (found.engine_version, found.replicas, found.flag("max_num_seqs")) == ("0.32.0", 2, 16)
+    assert [(e.version, dict(e.flags)) for e in both.engines] == [
+        ("0.32.0", {"max_num_seqs": Flag(16, "server_info")}),
+        (None, {}),
+    ]
+
+
+def fleet(*engines: EngineSeries, **parts: Any) -> DeploymentMetrics:
+    return DeploymentMetrics({"model_name": "chat"}, engines, tuple(e.instance for e in engines), **parts)
+
+
+def test_a_canary_does_not_speak_for_the_deployment() -> None:
+    """Its cap is the engine's own word, and the siblings' is in their metrics only; neither disputes the other."""
+    siblings = [replica(name, max_num_seqs=16, version="0.32.0", pool=500_000) for name in "abc"]
+    scraped = fleet(
+        *siblings,
+        replica("d", version="0.33.0", pool=420_000),
+        flags={"max_num_seqs": Flag(16, "metrics"), "block_size": Flag(16, "metrics")},
+        reported_pool=ReportedPool(420_000, "metrics, the least of 4 engines"),
+    )
+    asked = metrics("d", version_hint="0.33.0", flags={"max_num_seqs": Flag(24, "server_info")})
+    found = with_metrics(CHAT, with_endpoints(scraped, asked))
+    assert [e.instance for e in found.engines] == ["a", "b", "c"]
+    assert [e.instance for e in found.apart] == ["d"]
+    assert [e.instance for e in found.every_engine] == ["a", "b", "c", "d"]
+    assert (found.replicas, found.engine_version) == (4, "0.32.0")
+    assert found.flags == {"max_num_seqs": Flag(16, "metrics"), "block_size": Flag(16, "metrics")}
+    assert found.reported_pool == ReportedPool(500_000, "as reported, the least of 3 engines that run alike")
+    assert found.disagreements == ()
+
+
+def test_what_only_a_canary_tells_is_not_known_of_the_deployment() -> None:
+    scraped = fleet(replica("a", pool=500_000), replica("b", pool=500_000), replica("d", pool=420_000))
+    asked = metrics("d", flags={"max_num_seqs": Flag(24, "server_info")})
+    stated = with_flags(CHAT, {"max_num_seqs": 16}, "config")
+    assert with_metrics(CHAT, with_endpoints(scraped, asked)).flag("max_num_seqs") is None
+    assert with_metrics(stated, with_endpoints(scraped, asked)).flags["max_num_seqs"] == Flag(16, "config")
+
+
+def test_a_dispute_about_one_replica_stays_one() -> None:
+    own = Disagreement("max_model_len", Flag(8192, "server_info"), Flag(4096, "metrics"))
+    canary, others = replica("d", max_num_seqs=24), [replica(n, max_num_seqs=16, max_model_len=8192) for n in "ab"]
+    about_cap = Disagreement("max_num_seqs", Flag(16, "metrics"), Flag(24, "metrics"))
+    found = with_metrics(CHAT, fleet(canary, *others, disagreements=(own, about_cap)))
+    assert found.disagreements == (own,)
+
+
+def test_the_configuration_states_flags_of_single_replicas() -> None:
+    told = with_replica_flags(fleet(*map(replica, "abc")), {"c": {"max_num_seqs": 24}}, {"max_num_seqs": 16})
+    found = with_metrics(CHAT, told)
+    assert [e.instance for e in found.apart] == ["c"]
+    assert found.flags["max_num_seqs"] == Flag(16, "config")
+    asked = fleet(replica("a", max_num_seqs=32), replica("c"))
+    kept = with_replica_flags(asked, {"c": {"max_num_seqs": 24}}, {"max_num_seqs": 16})
+    assert [e.flags["max_num_seqs"].value for e in kept.engines] == [32, 24]  # the engine's own word counts more
 
 
 def test_a_start_up_log_in_one_line() -> None:

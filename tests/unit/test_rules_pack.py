@@ -59,9 +59,10 @@ def test_no_case_lies_beside_no_rule() -> None:
 
 
 def test_a_flag_is_raised_by_no_rule_that_ignores_churn() -> None:
-    """Whoever advises max_num_seqs of a running server has looked at preemptions, or lowers it for latency."""
+    """Whoever advises max_num_seqs of a running server has looked at preemptions, or lowers it."""
     advising = [f.rule for f in FILES if f.rule.advise and f.rule.advise.knob == "max_num_seqs" and not f.rule.plans]
     looked = {r.id: {c.fact for c in r.condition.conditions()} for r in advising}
     assert {name for name, facts in looked.items() if "preempted_share" not in facts} <= {
-        "concurrency/cap-above-latency-ceiling"
+        "concurrency/cap-above-latency-ceiling",
+        "startup/too-many-seats",
     }

@@ -1,6 +1,6 @@
 """The lines that SGLang prints while it starts, 0.4.2 to 0.5.23, as facts under vLLM's names.
 
-Two settings have no counterpart and are not kept: `mem_fraction_static` shares out what is free before the model is
+Settings without a counterpart keep their own names: `mem_fraction_static` shares out what is free before the model is
 loaded, gpu_memory_utilization all memory; `chunked_prefill_size` bounds prefill alone, max_num_batched_tokens bounds
 prefill and decoding together. SGLang prints GiB under the name GB.
 """
@@ -13,16 +13,22 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from advisor.domain.evidence import FlagValue
+from advisor.domain.failure import Failure
 from advisor.engines.printed_arguments import printed_arguments
 from advisor.engines.startup import GIB, StartupFacts
+
+from .flags import FLAGS
 
 MAX_NAME = 256
 LARGEST = 10**12
 
-TELLING = re.compile(rb"server_args=|max_total_num_tokens=|Load weight end|KV Cache is allocated")
+TELLING = re.compile(
+    rb"server_args=|max_total_num_tokens=|Load weight end|KV Cache is allocated|[Oo]ut of memory|Not enough memory"
+)
 """Finds the few lines worth parsing in the bytes of a large log."""
 
 _RANK = re.compile(r"\bDP(\d+)\b")
+_WORKER = re.compile(r"(?:\bDP\d+ )?(?:\bPP\d+ )?\bTP\d+\b")
 _ARGUMENTS = re.compile(r"^(?>.*?server_args=(?:ServerArgs\(|\{))(.*)[)}]")
 _RESOLVED = re.compile(r"max_total_num_tokens=\d.*")
 _WEIGHTS = re.compile(r"Load weight end\..{0,300}?mem usage=(\d{1,9}(?:\.\d{1,9})?) GB")
@@ -30,6 +36,10 @@ _CACHE = re.compile(r"KV Cache is allocated\.")
 _CACHE_PART = re.compile(r"\b(?:K|V|KV) size: (\d{1,9}(?:\.\d{1,9})?) GB")
 # Request logs hold prompts, and a prompt may say anything.
 _SPOKEN = re.compile(r"Receive: obj=|Finish: obj=|request\.(?:received|finished)")
+_NO_MEMORY = re.compile(r"Not enough memory\. Please try to increase --mem-fraction-static")
+# "Decode out of memory happened" is how releases up to 0.4.6 word a retraction, which harms nobody but the retracted.
+_SERVING = re.compile(r"(?:Prefill|Decode) out of memory\. Try to lower")
+_OUT_OF_MEMORY = re.compile(r"(?:CUDA|HIP) out of memory")
 _NAMES = {
     "tp_size": "tensor_parallel_size",
     "pp_size": "pipeline_parallel_size",
@@ -39,7 +49,12 @@ _NAMES = {
     "dtype": "dtype",
     "quantization": "quantization",
 }
-_RESOLVED_NAMES = {"max_running_requests": "max_num_seqs", "context_len": "max_model_len"}
+_RESOLVED_NAMES = {
+    "max_running_requests": "max_num_seqs",
+    "context_len": "max_model_len",
+    "chunked_prefill_size": "chunked_prefill_size",
+    "max_prefill_tokens": "max_prefill_tokens",
+}
 
 
 @dataclass
@@ -51,8 +66,9 @@ class _Start:
     served_name: str | None = None
     flags: dict[str, FlagValue] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
-    cache: list[float] = field(default_factory=list)
+    cache: dict[str, float] = field(default_factory=dict)
     weights: list[float] = field(default_factory=list)
+    failure: Failure | None = None
 
     def facts(self) -> StartupFacts:
         return StartupFacts(
@@ -61,9 +77,10 @@ class _Start:
             served_names=(self.served_name,) if self.served_name else (),
             flags=self.flags,
             kv_pool_tokens=min(self.pools.values(), default=None),
-            kv_available_bytes=min(self.cache, default=None),
+            kv_available_bytes=min(self.cache.values(), default=None),
             weights_bytes=max(self.weights, default=None),
             engines=len(self.pools),
+            failure=self.failure,
         )
 
 
@@ -88,9 +105,9 @@ def parse_startup(lines: Iterable[str]) -> StartupFacts | None:
 
 def _note_arguments(start: _Start, arguments: dict[str, object]) -> None:
     start.arguments_seen = True
-    for printed, name in _NAMES.items():
+    for printed, name in (_NAMES | dict(zip(FLAGS.kept, FLAGS.kept, strict=True))).items():
         value = arguments.get(printed)
-        if isinstance(value, str) or _is_count(value):
+        if isinstance(value, str | bool) or _is_count(value) or (isinstance(value, float) and 0 < value < LARGEST):
             start.flags[name] = value
     if isinstance(arguments.get("disable_radix_cache"), bool):
         start.flags["enable_prefix_caching"] = not arguments["disable_radix_cache"]
@@ -105,10 +122,24 @@ def _note(start: _Start, line: str) -> bool:
     elif weights := _WEIGHTS.search(line):
         start.weights.append(float(weights[1]) * GIB)
     elif _CACHE.search(line):
-        start.cache.append(sum(float(part) for part in _CACHE_PART.findall(line)) * GIB)
+        rank = _WORKER.search(line)
+        # A draft model's pool comes second, with tokens of its own size.
+        start.cache.setdefault(rank[0] if rank else "", sum(float(part) for part in _CACHE_PART.findall(line)) * GIB)
+    elif failure := _failure(start, line):
+        start.failure = start.failure or failure
     else:
         return False
     return True
+
+
+def _failure(start: _Start, line: str) -> Failure | None:
+    if _NO_MEMORY.search(line):
+        return Failure("no_memory_for_cache")
+    if _SERVING.search(line):
+        return Failure("out_of_memory_serving")
+    # These words are not SGLang's own: they count only where it has said something before.
+    begun = start.arguments_seen or bool(start.weights)
+    return Failure("out_of_memory_starting") if begun and _OUT_OF_MEMORY.search(line) else None
 
 
 def _note_resolved(start: _Start, line: str, resolved: dict[str, object]) -> None:

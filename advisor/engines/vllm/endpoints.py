@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from advisor.domain.evidence import FlagValue
+from advisor.engines.endpoint import MODELS, VERSION, Endpoint, Told
 
 _SERVER_INFO: Mapping[str, tuple[str, ...]] = {
     "model_config": ("max_model_len", "quantization", "enforce_eager"),
@@ -48,17 +48,10 @@ def _scalar(part: object, field: str) -> FlagValue | None:
     return value if isinstance(value, bool | int | float | str) else None
 
 
-def served_model(document: object) -> tuple[str, int | None] | None:
-    """The first base model in the answer of `/v1/models` and its `max_model_len`; LoRA adapters carry a `parent`.
-
-    None when the answer has another shape.
-    """
-    cards = document.get("data") if isinstance(document, Mapping) else None
-    for card in cards if isinstance(cards, list) else ():
-        if isinstance(card, Mapping) and isinstance(card.get("id"), str) and not card.get("parent"):
-            return card["id"], _count(card.get("max_model_len"))
-    return None
+def server_info(document: object) -> Told | None:
+    """The answer of `/server_info?config_format=json`."""
+    flags = server_info_flags(document)
+    return None if flags is None else Told(flags)
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+ENDPOINTS = (Endpoint(("/server_info?config_format=json",), "server_info", server_info), MODELS, VERSION)

@@ -56,6 +56,7 @@ FLAGS: Mapping[str, FlagSpec] = {
     "enforce_eager": FlagSpec("switch"),
     "async_scheduling": FlagSpec("switch", (0, 10, 0)),
     "scheduler_reserve_full_isl": FlagSpec("switch", (0, 19, 1)),
+    "watermark": FlagSpec("word", (0, 24, 0)),
     "max_cudagraph_capture_size": FlagSpec("count", (0, 11, 1)),
     "scheduling_policy": FlagSpec("word", (0, 6, 4)),
     "performance_mode": FlagSpec("word", (0, 17, 1)),
@@ -139,6 +140,16 @@ def render_flag(knob: str, value: FlagValue) -> str:
     if isinstance(value, float):
         return f"--{dashed} {value:.10g}"
     return f"--{dashed} {value}"
+
+
+def canonical(name: str, value: object) -> tuple[str, FlagValue]:
+    """The flag as it is: the canonical names are vLLM's. Raises ValueError when it cannot have that value."""
+    return name, normalise(name, value)
+
+
+def lacks(knob: str) -> str | None:
+    """None for every flag that advice may print, else why there is none."""
+    return None if knob in FLAGS else f"{knob} is no flag of vLLM that advice may print"
 
 
 def default_gpu_memory_utilization(version: str | None) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_LOOKED_AT_CHARACTERS = 4000
+LOOKED_AT_CHARACTERS = 4000
 _COUNT = r"(\d{1,12})"
 
 _LIMIT = re.compile(
@@ -58,7 +58,7 @@ def length_refusal(message: str) -> Refusal | None:
     "max_tokens must be at least 1, got 0" (0.32, a prompt of exactly the limit) is not taken for one: a client that
     asks for 0 tokens gets the same words.
     """
-    text = message[:_LOOKED_AT_CHARACTERS]
+    text = message[:LOOKED_AT_CHARACTERS]
     limit = _figure(_LIMIT, text)
     if limit is None:
         return None

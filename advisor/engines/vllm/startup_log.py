@@ -12,17 +12,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from advisor.domain.evidence import FlagValue
+from advisor.domain.failure import Failure
 from advisor.engines.printed_arguments import printed_arguments
 from advisor.engines.startup import GIB, MemoryBreakdown, StartupFacts
 
+from . import failures
 from .flags import FLAGS, normalise
+from .structured import STRUCTURED, essentials
 
 MAX_NAME = 256
 
 TELLING = re.compile(
     rb"version \d|non-default args|Namespace\(|LLM engine \(|max_num_batched_tokens=|Using max model len|Auto-fit"
     rb"|odel loading took|model weights take|oading model weights took|KV cache (?:size|memory): |Maximum concurrency"
-    rb"|blocks: |peak activation|total_gpu_memory"
+    rb"|blocks: |peak activation|total_gpu_memory|Setting attention block size|" + failures.TELLING.pattern
 )
 """Finds the few lines worth parsing in the bytes of a large log."""
 
@@ -30,8 +33,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _ENGINE = re.compile(r"\(EngineCore(?:_DP|_)?(\d+)?\b")
 # Releases up to 0.10 log prompts, and a prompt may say anything, for example how large the cache is.
 _SPOKEN = re.compile(r"Received request|Generated response")
-_SPECULATION = re.compile(r"method='?(\w+)")
-_STRUCTURED = ("method", "model", "num_speculative_tokens", "kv_connector", "kv_role")
+_SPECULATION = re.compile(r"method='?(\w+)(?:.{0,600}?num_spec_tokens=(\d{1,4}))?")
 _DUMPED = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -62,9 +64,11 @@ class _Start:
     weights: list[float] = field(default_factory=list)
     concurrency: list[float] = field(default_factory=list)
     memory: MemoryBreakdown | None = None
+    up: bool = False
+    failure: Failure | None = None
 
     def set_flag(self, name: str, value: object) -> None:
-        text = _structured(value) if name in ("speculative_config", "kv_transfer_config") else value
+        text = _structured(value) if name in STRUCTURED else value
         if name not in FLAGS or text in (None, "None"):
             return
         try:
@@ -91,6 +95,7 @@ class _Start:
             max_concurrency=min(self.concurrency, default=None),
             memory=self.memory,
             engines=len(self.pools),
+            failure=self.failure,
         )
 
 
@@ -124,7 +129,19 @@ def _note(line: str, start: _Start) -> bool:
         if match := pattern.search(line):
             handle(start, match, line)
             noted = True
-    return noted
+    return _note_failure(line, start) or noted
+
+
+def _note_failure(line: str, start: _Start) -> bool:
+    start.up = start.up or failures.UP.search(line) is not None
+    failure = failures.read_failure(line, up=start.up)
+    # An error is repeated on its way up through the processes, with less said each time.
+    start.failure = start.failure or failure
+    if failure is not None and failure.limit_tokens is not None:
+        start.flags.setdefault("max_model_len", failure.limit_tokens)
+    if failure is not None and failure.seats is not None:
+        start.flags.setdefault("max_num_seqs", failure.seats)
+    return failure is not None and failure.kind not in failures.OF_ANY_ENGINE
 
 
 def _version(start: _Start, match: re.Match[str], _line: str) -> None:
@@ -159,9 +176,11 @@ def _engine_config(start: _Start, match: re.Match[str], _line: str) -> None:
 def _structured(value: object) -> str | None:
     """A setting with parts, cut down to those that say what it does: the rest may hold credentials."""
     if isinstance(value, dict):
-        return json.dumps({key: value[key] for key in _STRUCTURED if isinstance(value.get(key), str | int)})
+        return essentials(value)
     method = _SPECULATION.search(value) if isinstance(value, str) else None
-    return json.dumps({"method": method[1]}) if method else None
+    if method is None:
+        return None
+    return json.dumps({"method": method[1]} | ({"num_speculative_tokens": int(method[2])} if method[2] else {}))
 
 
 def _pool(start: _Start, match: re.Match[str], line: str) -> None:
@@ -226,6 +245,10 @@ _HANDLERS: tuple[tuple[re.Pattern[str], _Handler], ...] = (
     (
         re.compile(rf"Available KV cache memory: {_NUMBER} GiB"),
         lambda start, match, _: start.available.append(float(match[1]) * GIB),
+    ),
+    (
+        re.compile(r"Setting attention block size to (\d{1,9}) tokens"),
+        lambda start, match, _: start.set_flag("block_size", int(match[1])),
     ),
     (re.compile(r"KV cache size: (\d[\d,]{0,15}) tokens"), _pool),
     (

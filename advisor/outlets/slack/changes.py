@@ -14,8 +14,12 @@ _ORDER: tuple[LifeState, ...] = ("regressed", "verified", "applied", "rejected",
 
 
 def told(records: Sequence[AdviceRecord], since: float | None) -> list[str]:
-    """One clause for every record that changed its state after `since`, what went wrong first."""
-    changed = [r for r in records if since is not None and r.since > since and r.state in _ORDER]
+    """One clause for every record that changed its state after `since`, what went wrong first.
+
+    Before a channel's first report (None) everything counts, except advice that came and went and was never told of.
+    """
+    states = _ORDER if since is not None else tuple(state for state in _ORDER if state != "superseded")
+    changed = [r for r in records if r.state in states and r.since > (since or 0.0)]
     return [_clause(r) for r in sorted(changed, key=lambda r: (_ORDER.index(r.state), -r.since))]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from advisor.domain.advice import Advice
+from advisor.domain.canary import Canary
 from advisor.domain.fact import FactSheet
 from advisor.domain.numbers import figure
 from advisor.domain.pictures import Pictures
@@ -24,6 +25,7 @@ _CEILINGS = (
     ("latency", "latency_ceiling"),
     ("token budget", "budget_ceiling"),
 )
+_MOST_CANARIES = 2
 _SNOOZE = timedelta(days=14)
 _MARKS = {"critical": "🚨", "warning": "❗", "opportunity": "💡", "info": "💡"}
 _ROOM_FOR_CLOSING = 2_700
@@ -32,7 +34,8 @@ _ROOM_FOR_CLOSING = 2_700
 def message(standing: Standing, *, key: str, owner: str | None, now: float, urgent: bool = False) -> Message:
     """What is said of one deployment. `urgent` is for a message that stands alone, outside the weekly report."""
     deployment = standing.deployment
-    paragraphs = [_title(deployment, owner, urgent=urgent), *map(_advice, standing.advice), _ceilings(deployment.facts)]
+    title, canaries = _title(deployment, owner, urgent=urgent), map(_canary, deployment.canaries[:_MOST_CANARIES])
+    paragraphs = [title, *map(_advice, standing.advice), *canaries, _ceilings(deployment.facts)]
     kept = fitting(filter(None, paragraphs), MOST_MESSAGE_CHARACTERS - _ROOM_FOR_CLOSING)
     heads = "; ".join(lines_of(a)[0] for a in standing.advice[:3])
     return Message(
@@ -77,9 +80,16 @@ def _advice_lines(advice: Advice) -> Iterator[str]:
         yield f"*Option:* {prose(phrases.option(choice))}"
     if advice.prediction:
         yield f"*Expect:* {' · '.join(prose(phrases.expectation(p), most=120) for p in advice.prediction[:4])}"
+    if advice.trial:
+        yield f"*Try:* {prose(advice.trial)}"
     yield f"*Verify:* {prose(advice.verify)}"
     yield f"*Undo:* {code(advice.undo) if advice.undo.startswith('--') else prose(advice.undo)}"
     yield f"*Confidence:* {advice.confidence}, {prose(advice.confidence_basis, most=160)}"
+
+
+def _canary(canary: Canary) -> str:
+    told = " · ".join(phrases.comparison(canary)[:2])
+    return f"*Canary:* {prose(phrases.canary(canary), most=300)}\n{prose(told, most=400)}"
 
 
 def _ceilings(facts: FactSheet) -> str:
@@ -100,6 +110,7 @@ def _closing(standing: Standing, now: float) -> str:
     until = (datetime.fromtimestamp(now, UTC) + _SNOOZE).date()
     queued = [code(phrases.action(a)) for a in standing.deployment.judgement.advice if a.state == "queued"]
     lines = [f"Queued behind it: {', '.join(queued[:3])}{' ...' if queued[3:] else ''}"] if queued else []
+    lines += [prose(told[:1].upper() + told[1:]) for told in phrases.epoch(standing.deployment.evidence)]
     lines.append(f"All of it: {code('advisor show ' + shlex.quote(plain(standing.name, limit=80)), most=120)}")
     wait = "advisor snooze {} --until {} --reason ..."
     lines += [f"Not now: {code(wait.format(a.id, until))}" for a in standing.advice[:2]]

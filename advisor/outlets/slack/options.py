@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 WEBHOOK = "webhook"
 """Stands for the channel where an incoming webhook is used, which knows its channel itself."""
 
+COLLECTING_DAYS = 7.0
+"""The rhythm of most traffic is a week."""
+
 ChannelId = Annotated[str, Field(pattern=r"^[CGD][A-Z0-9]{5,30}$")]
 OwnerId = Annotated[str, Field(pattern=r"^[UWS][A-Z0-9]{5,30}$")]
 
@@ -64,7 +67,10 @@ class SlackOptions(BaseModel):
     freezes: tuple[Freeze, ...] = Field((), description="days on which advice is recorded and held")
     critical_at_once: bool = Field(default=False, description="post critical advice at once, and only once")
     collecting_days: float = Field(
-        7.0, ge=0, le=90, description="for so long a new deployment reads `collecting until` instead of early numbers"
+        COLLECTING_DAYS,
+        ge=0,
+        le=90,
+        description="for so long a new deployment reads `collecting until` instead of early numbers",
     )
     most_threads: int = Field(20, ge=0, le=100, description="most messages in the thread of one report")
     api_url: str = Field("https://slack.com/api/", description="Slack's Web API; another one for GovSlack or a proxy")

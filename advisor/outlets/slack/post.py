@@ -57,6 +57,11 @@ def advice_key(channel: str, advice: str) -> str:
     return f"{channel}/advice/{advice}"
 
 
+def week_key(channel: str, period: str) -> str:
+    """The delivery key of the weekly report of a channel: `C0123ABCD/2026-W48`."""
+    return f"{channel}/{period}"
+
+
 def section(text: str) -> Block:
     """A paragraph. `verbatim` keeps Slack from making links and mentions of its own."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.domain.ports import Delivery, DeliveryLog
-from advisor.outlets.charts import ChartError, png
+from advisor.outlets.charts import ChartError, pngs
 
 from .failure import HiddenError, RefusedError, UnansweredError
 from .options import SlackOptions
@@ -24,6 +24,8 @@ MOST_ATTEMPTS = 4
 LONGEST_WAIT_SECONDS = 120.0
 PACE_SECONDS = 1.0  # Slack takes about one message a second and channel
 _LOOK_BACK_SECONDS = 2 * 86_400.0  # more than a clock that jumped by a day
+
+Draw = Callable[[Sequence[Picture]], Sequence[bytes | ChartError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,11 @@ class SlackPoster:
         self,
         options: SlackOptions,
         *,
-        draw: Callable[[Picture], bytes] | None = None,
+        draw: Draw | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._options = options
-        self._draw = draw or (lambda picture: png(picture.pictures, picture.name))
+        self._draw = draw or (lambda pictures: pngs([(p.pictures, p.name) for p in pictures]))
         self._sleep = sleep
 
     def post(self, post: Post, log: DeliveryLog, now: float) -> Outcome:
@@ -81,25 +83,38 @@ class SlackPoster:
         try:
             way = transport(self._options)
         except RefusedError as error:
+            _note_refusal(log, post.parent.key, now, str(error))
             outcome.problems.append(Problem(post.parent.key, str(error), permanent=True))
             return outcome
         run = _Run(self._options, way, log, outcome, now, self._sleep)
         parent = run.message(post.channel, post.parent, None)
         if parent and isinstance(way, BotTransport):
-            self._picture(run, way, post.channel, post.parent, parent)
+            images = self._drawn(run, (post.parent, *post.thread))
+            self._picture(run, way, post.channel, post.parent, parent, images)
             for answer in post.thread:
                 if run.message(post.channel, answer, parent) is not None:
-                    self._picture(run, way, post.channel, answer, parent)
+                    self._picture(run, way, post.channel, answer, parent, images)
         return outcome
 
-    def _picture(self, run: _Run, way: BotTransport, channel: str, message: Message, thread: str) -> None:
-        picture, key = message.picture, f"{message.key}/picture"
-        if picture is None or run.is_there(key):
+    def _drawn(self, run: _Run, messages: Sequence[Message]) -> Mapping[str, bytes | ChartError]:
+        """The pictures that are not there yet, by the key of their message."""
+        wanted = {m.key: m.picture for m in messages if m.picture is not None and not run.is_there(_picture_key(m))}
+        return dict(zip(wanted, self._draw(list(wanted.values())), strict=True)) if wanted else {}
+
+    def _picture(
+        self,
+        run: _Run,
+        way: BotTransport,
+        channel: str,
+        message: Message,
+        thread: str,
+        images: Mapping[str, bytes | ChartError],
+    ) -> None:
+        picture, image, key = message.picture, images.get(message.key), _picture_key(message)
+        if picture is None or image is None:
             return
-        try:
-            image = self._draw(picture)
-        except ChartError as error:
-            run.outcome.problems.append(Problem(key, str(error), permanent=False))
+        if isinstance(image, ChartError):
+            run.outcome.problems.append(Problem(key, str(image), permanent=False))
             return
         name = f"advice-{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.png"
         run.deliver(
@@ -107,6 +122,17 @@ class SlackPoster:
             lambda: way.share(channel, image, name, picture.alt, thread),
             lambda: way.find_file(channel, name, thread),
         )
+
+
+def _picture_key(message: Message) -> str:
+    return f"{message.key}/picture"
+
+
+def _note_refusal(log: DeliveryLog, key: str, now: float, why: str) -> None:
+    """So that status and metrics tell it. A message of which nobody knows whether it is there stays as it is."""
+    known = log.state(key)
+    if (known is None or known.state == "failed") and log.begin(key, now, after=known.attempts if known else 0):
+        log.failed(key, now, why, permanent=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from advisor.domain.advice import SEVERITIES, Advice, Status
@@ -29,21 +29,22 @@ _STANDS: Mapping[Status, Stand] = {
 class Edition:
     """Which report this is. Times in UNIX seconds.
 
-    since: when the last report went out; None for the first. period: names it for ever, `2026-W48`.
-    first_seen: since when each deployment is watched. announced: whether a channel was told of a piece of advice.
+    period: names it for ever, `2026-W48`. first_seen: since when each deployment is watched.
+    announced: whether a channel was told of a piece of advice.
+    reported: when the report before this one went to a channel; None for its first.
     """
 
     now: float
-    since: float | None
     period: str
     zone: tzinfo = UTC
     first_seen: Mapping[str, float] = field(default_factory=dict)
     announced: Callable[[str, str], bool] = lambda _channel, _advice: False
+    reported: Callable[[str], float | None] = lambda _channel: None
 
 
-def period_of(now: float, zone: tzinfo = UTC) -> str:
-    """The week of a report, ISO 8601, in the time zone of its readers: `2026-W48`."""
-    year, week, _ = datetime.fromtimestamp(now, zone).isocalendar()
+def period_of(now: float, zone: tzinfo = UTC, *, weeks_before: int = 0) -> str:
+    """The week of a report, ISO 8601, in the time zone of its readers, `2026-W48`; or that of an earlier one."""
+    year, week, _ = (datetime.fromtimestamp(now, zone).date() - timedelta(weeks=weeks_before)).isocalendar()
     return f"{year}-W{week:02}"
 
 
@@ -84,8 +85,9 @@ def _standing(
     freeze = options.freeze_of(name, edition.now, edition.zone)
     if freeze is not None:
         return Standing(deployment, "frozen", held=f"until {_day(freeze.last_day)}: {freeze.reason}")
-    until = _collecting_until(deployment, report, edition, options)
-    if until is not None and judgement.status != "no_data":
+    asked = min(options.collecting_days, report.window.seconds / DAY)
+    until = collecting_until(asked, deployment.facts["observed_days"].number, edition.first_seen.get(name), edition.now)
+    if until is not None and judgement.status != "no_data" and is_watched(deployment):
         moment = datetime.fromtimestamp(until, edition.zone)
         return Standing(deployment, "collecting", held=f"until {_day(moment)}")
     advice = tuple(a for a in judgement.advice if a.state == "open" and a.id not in silenced)
@@ -96,20 +98,25 @@ def _standing(
     return Standing(deployment, _STANDS[judgement.status], advice, fresh)
 
 
-def _collecting_until(
-    deployment: DeploymentReport, report: Report, edition: Edition, options: SlackOptions
+def is_watched(deployment: DeploymentReport) -> bool:
+    """Whether its traffic is seen: what is computed from stated figures alone has nothing to wait for."""
+    return deployment.evidence.log is not None or bool(deployment.evidence.engines)
+
+
+def collecting_until(
+    asked_days: float, observed_days: float | None, first_seen: float | None, now: float
 ) -> float | None:
-    """When there will be enough to speak of; None when there is. A log that covers the time already needs no wait."""
-    asked = min(options.collecting_days, report.window.seconds / DAY)
-    seen = deployment.facts["observed_days"].number
+    """When there will be enough to speak of, in UNIX seconds; None when there is.
+
+    asked_days: how long a deployment is to be watched. observed_days: what its log spans, which may begin before the
+    advisor did. first_seen: when it was first evaluated. Asked for 7 days and seen for 3, it is in 4 days.
+    """
     # A log's sample begins and ends with a request, so that a full week of a quiet service spans somewhat less.
-    if seen is not None and seen >= 0.9 * asked:
+    if observed_days is not None and observed_days >= 0.9 * asked_days:
         return None
-    begun = edition.first_seen.get(deployment.evidence.name)
-    if begun is None and seen is not None:
-        begun = report.generated_at - seen * DAY
-    ends = None if begun is None else begun + asked * DAY
-    return ends if ends is not None and ends > edition.now else None
+    begun = first_seen if first_seen is not None or observed_days is None else now - observed_days * DAY
+    ends = None if begun is None else begun + asked_days * DAY
+    return ends if ends is not None and ends > now else None
 
 
 def _day(moment: date) -> str:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from advisor.domain.advice import SEVERITIES, Advice
-from advisor.domain.life import AdviceRecord, TrackRecord
+from advisor.domain.life import TrackRecord
 from advisor.domain.report import SourceState
 from advisor.outlets import phrases
 
-from . import changes
 from .deployment import lines_of, mark
 from .mrkdwn import bold, code, prose
 from .post import MOST_MESSAGE_CHARACTERS, Block, Message, fitting, header, section
@@ -33,7 +32,7 @@ _STANDS: tuple[tuple[Stand, str], ...] = (
 
 def summary(
     standings: Sequence[Standing],
-    records: Sequence[AdviceRecord],
+    since: Sequence[str],
     track: Iterable[TrackRecord],
     sources: Sequence[SourceState],
     edition: Edition,
@@ -41,9 +40,11 @@ def summary(
     key: str,
     threads: bool,
 ) -> Message:
-    """The report of the week in one message; a single line when nothing is new and nothing failed."""
+    """The report of the week in one message; a single line when nothing is new and nothing failed.
+
+    `since`: what became of earlier advice since the last report, a clause each.
+    """
     fresh = [s for s in standings if s.fresh]
-    since = changes.told(records, edition.since)
     troubled = [s for s in sources if s.status == "failed"]
     held = [s for s in standings if s.held]
     title = f"Serving advice · week {int(edition.period[-2:])}"
@@ -57,10 +58,13 @@ def summary(
         _listed("Still open", [_again(s) for s in standings if s.advice and not s.fresh]),
         _listed("Cannot tell", [f"{code(s.name)} {prose(_reason(s), most=120)}" for s in _undecided(standings)]),
         _listed("Held", [f"{code(s.name)} {s.stand} {prose(s.held, most=120)}" for s in held]),
-        _listed("Sources that failed", [f"{prose(s.name, most=60)}: {prose(s.detail, most=160)}" for s in troubled]),
         _track(track),
     ]
-    opening = [f"{counts}.", _bulleted("Since the last report", since), bold("New advice") if tops else ""]
+    # What could not be read comes first: it says how far the rest can be relied on.
+    failed = _listed(
+        "Sources that failed", [f"{prose(s.name, most=60)}: {prose(s.detail, most=160)}" for s in troubled]
+    )
+    opening = [f"{counts}.", failed, _bulleted("Since the last report", since), bold("New advice") if tops else ""]
     spent = sum(map(len, (*opening, *tops)))
     closing = fitting([text for text in rest if text], MOST_MESSAGE_CHARACTERS - spent)
     blocks: tuple[Block, ...] = (header(title), *(section(text) for text in (*opening, *tops, *closing) if text))

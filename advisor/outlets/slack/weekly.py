@@ -9,9 +9,9 @@ from advisor.domain.life import AdviceRecord, TrackRecord
 from advisor.domain.report import Report
 from advisor.outlets.plain import plain
 
-from . import deployment
+from . import changes, deployment
 from .options import SlackOptions
-from .post import Message, Post, advice_key
+from .post import Message, Post, advice_key, week_key
 from .standing import Edition, Standing, standings
 from .summary import summary
 
@@ -34,9 +34,17 @@ def weekly(
     scores = list(track)
     posts = []
     for channel, stands in (by_channel or {options.channel_of(""): []}).items():
-        key = f"{channel}/{edition.period}"
+        key = week_key(channel, edition.period)
         own = [r for r in records if options.channel_of(r.deployment) == channel]
-        parent = summary(stands, own, scores, report.sources, edition, key=key, threads=options.threads)
+        parent = summary(
+            stands,
+            changes.told(own, edition.reported(channel)),
+            scores,
+            report.sources,
+            edition,
+            key=key,
+            threads=options.threads,
+        )
         fresh = [s for s in stands if s.fresh][: options.most_threads if options.threads else 0]
         posts.append(Post(channel, parent, tuple(_answer(s, key, edition, options) for s in fresh)))
     return tuple(posts)

@@ -10,8 +10,11 @@ from zoneinfo import ZoneInfo
 from advisor import reporting
 from advisor.cycle import run_once
 from advisor.domain.errors import SourceError, StoreError
-from advisor.domain.evidence import Window
+from advisor.domain.evidence import Evidence, Window
+from advisor.domain.hours import HOUR_SECONDS, HourFacts
 from advisor.domain.report import DeploymentReport, Report, SourceState
+from advisor.estimates.hourly import hourly_facts
+from advisor.kept_sweeps import with_kept
 from advisor.outcomes import advance, with_states
 from advisor.outlets.document import document
 from advisor.outlets.restore import restore
@@ -50,7 +53,7 @@ def run(settings: Settings, now: float, owners: Owners | None) -> Account:
 
 def _judged(settings: Settings, now: float, logs: RequestLogs, account: Account) -> Report:
     with account.part("judge") as told:
-        report = run_once(settings, Window(now - settings.since, now), request_logs=logs, tell=told.append)
+        report = run_once(with_kept(settings), Window(now - settings.since, now), request_logs=logs, tell=told.append)
         told.insert(0, f"{len(report.deployments)} deployments")
     if not report.deployments:
         account.problems += [f"{s.name}: {s.detail}" for s in report.sources if s.status == "failed"]
@@ -59,9 +62,15 @@ def _judged(settings: Settings, now: float, logs: RequestLogs, account: Account)
 
 def _record(store: Store, report: Report) -> None:
     at = report.generated_at
-    records = store.change_records(lambda before: advance(before, report.deployments, at))
+    store.save_hours({d.evidence.name: _new_hours(d.evidence, store) for d in report.deployments})
+    records = store.change_records(lambda before: advance(before, report.deployments, at, hours=store.hours))
     shown = _document(with_states(_with_last_known(report, store), records))
     store.save_report(at, shown, {d.evidence.name: _numbers(d) for d in report.deployments})
+
+
+def _new_hours(evidence: Evidence, store: Store) -> tuple[HourFacts, ...]:
+    last = store.last_hour(evidence.name)
+    return hourly_facts(evidence) if last is None else hourly_facts(evidence, last + HOUR_SECONDS)
 
 
 def _document(report: Report) -> str:

@@ -1,18 +1,23 @@
-"""Log formats, one file each: a typed line, how to recognise it, and what its lines say as common columns.
+"""Log formats, one file each: how to recognise a line, and what lines say as common columns.
 
 A new format is a new module with a `FORMAT`, named here. `mapped` is made from a field map instead of being fixed.
 """
 
 from __future__ import annotations
 
-from . import litellm, openai_gateway
-from ._requests import MAX_TOKENS, LogFormat, NoEngineError, Requests, Row
+from . import envoy_ai_gateway, litellm, openai_gateway, otlp, sglang, tgi
+from ._lengthless import lengthless
+from ._requests import MAX_TOKENS, LogFormat, Requests, Row
 from .mapped import FieldMap, mapped_format
 
 # Order is the order of recognition: the more particular format first.
 FORMATS: dict[str, LogFormat] = {
     "litellm": litellm.FORMAT,
+    "envoy_ai_gateway": envoy_ai_gateway.FORMAT,
+    "otlp": otlp.FORMAT,
+    "sglang": sglang.FORMAT,
+    "tgi": tgi.FORMAT,
     "openai_gateway": openai_gateway.FORMAT,
 }
 
-__all__ = ["FORMATS", "MAX_TOKENS", "FieldMap", "LogFormat", "NoEngineError", "Requests", "Row", "mapped_format"]
+__all__ = ["FORMATS", "MAX_TOKENS", "FieldMap", "LogFormat", "Requests", "Row", "lengthless", "mapped_format"]

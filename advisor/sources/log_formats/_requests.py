@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -19,7 +20,8 @@ Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """One request. `completed` is UNIX seconds; `output_tokens` is of one choice; `message` is of an error.
+    """One request. `completed` is UNIX seconds; `output_tokens` is of one choice; `message` is of an error;
+    `client` is whoever asked, as the log names them.
 
     Absent figures are -1 or NaN, absent words are empty.
     """
@@ -36,6 +38,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     cut: bool = False
     message: str = ""
     request_id: str = ""
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Requests:
     cut: list[bool]
     message: list[str]
     request_id: list[str]
+    client: list[str]
 
     def __len__(self) -> int:
         return len(self.completed)
@@ -65,26 +69,23 @@ class NoEngineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """One way to write a request as one line of JSON.
+    """One way to write requests as lines.
 
-    recognises: whether an object looks like a line of this format. requests: decoded lines as columns. Raises
-    NoEngineError, or msgspec.ValidationError or another ValueError where a value cannot be meant.
+    recognises: whether a line looks like one of this format. read: the requests of a block of whole lines; what is none
+    is counted by its reason, in `bad` where it cannot be read, in `unused` where it tells of no request of an engine.
+    takes_time: lines may begin with the UNIX seconds at which somebody else (the journal) took them down, which are
+    then their time; for lines that do not say of which zone theirs is.
     """
 
     name: str
-    decoder: msgspec.json.Decoder[Any]
-    recognises: Callable[[Mapping[str, Any]], bool]
-    requests: Callable[[Sequence[Any]], Requests]
+    recognises: Callable[[bytes], bool]
+    read: Callable[[bytes, Counter[str], Counter[str]], Requests]
+    takes_time: bool = False
 
 
-def by_row(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], Requests]:
-    """Columns from a function that reads one line."""
-
-    def requests(lines: Sequence[Any]) -> Requests:
-        rows = [row(line) for line in lines]
-        return Requests(*([getattr(row, name) for row in rows] for name in Row.__struct_fields__))
-
-    return requests
+def columns(rows: Sequence[Row]) -> Requests:
+    """Rows as columns."""
+    return Requests(*([getattr(row, name) for row in rows] for name in Row.__struct_fields__))
 
 
 def unix_seconds(value: float | str | None) -> float:
@@ -102,6 +103,11 @@ def unix_seconds(value: float | str | None) -> float:
     while 1e11 < value < math.inf:
         value /= 1000
     return value
+
+
+def known(*figures: float | None) -> float:
+    """The first that is not None; NaN where all are."""
+    return next((figure for figure in figures if figure is not None), math.nan)
 
 
 def per_choice(output_tokens: int, choices: int) -> int:

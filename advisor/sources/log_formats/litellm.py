@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ._requests import Choices, LogFormat, NoEngineError, Row, Tokens, by_row, per_choice, unix_seconds
+from ._json import by_row, json_format
+from ._requests import Choices, NoEngineError, Row, Tokens, per_choice, unix_seconds
 
 _HTTP_ERROR = re.compile(r"[45][0-9]{2}")
 
@@ -33,6 +34,11 @@ class _Response(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
 
 
+class _Metadata(msgspec.Struct, gc=False):
+    user_api_key_alias: str | None = None
+    user_api_key_hash: str | None = None
+
+
 class _Line(msgspec.Struct, gc=False, rename="camel"):
     end_time: float | str
     start_time: float | str | None = None
@@ -48,6 +54,8 @@ class _Line(msgspec.Struct, gc=False, rename="camel"):
     prompt_tokens: Tokens | None = msgspec.field(default=None, name="prompt_tokens")
     completion_tokens: Tokens | None = msgspec.field(default=None, name="completion_tokens")
     model_parameters: _Parameters | None = msgspec.field(default=None, name="model_parameters")
+    metadata: _Metadata | None = msgspec.field(default=None, name="metadata")
+    end_user: str | None = msgspec.field(default=None, name="end_user")
     error_str: str | None = msgspec.field(default=None, name="error_str")
     error_information: _ErrorInformation | None = msgspec.field(default=None, name="error_information")
 
@@ -78,6 +86,11 @@ def _cut(line: _Line) -> bool:
     return any(choice.finish_reason == "length" for choice in choices or ())
 
 
+def _client(line: _Line) -> str:
+    key = line.metadata or _Metadata()
+    return key.user_api_key_alias or key.user_api_key_hash or line.end_user or ""
+
+
 def _row(line: _Line) -> Row:
     # An answer out of the gateway's own cache never reached an engine.
     if line.cache_hit is True or line.cache_hit == "True":
@@ -100,7 +113,8 @@ def _row(line: _Line) -> Row:
         cut=_cut(line),
         message=_message(line),
         request_id=line.id or "",
+        client=_client(line),
     )
 
 
-FORMAT = LogFormat("litellm", msgspec.json.Decoder(_Line), _recognises, by_row(_row))
+FORMAT = json_format("litellm", msgspec.json.Decoder(_Line), _recognises, by_row(_row))

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ._requests import Choices, LogFormat, Requests, Status, Tokens, per_choice, unix_seconds
+from ._json import json_format
+from ._requests import Choices, Requests, Status, Tokens, per_choice, unix_seconds
 
 _TIMES = ("ts", "timestamp", "time")
 
@@ -40,6 +41,8 @@ class _Line(msgspec.Struct, gc=False):
     error: _Error | str | None = None
     request_id: str | None = None
     id: str | None = None
+    client: str | None = None
+    user: str | None = None
 
 
 def _recognises(line: Mapping[str, Any]) -> bool:
@@ -64,6 +67,7 @@ def _requests(lines: Sequence[_Line]) -> Requests:
         cut=[line.finish_reason == "length" for line in lines],
         message=["" if line.error is None else _message(line.error) for line in lines],
         request_id=[line.request_id or line.id or "" for line in lines],
+        client=[line.client or line.user or "" for line in lines],
     )
 
 
@@ -94,4 +98,4 @@ def _status(line: _Line) -> int:
     return code if isinstance(code, int) and 400 <= code <= 599 else 500
 
 
-FORMAT = LogFormat("openai_gateway", msgspec.json.Decoder(_Line), _recognises, _requests)
+FORMAT = json_format("openai_gateway", msgspec.json.Decoder(_Line), _recognises, _requests)

@@ -1,4 +1,4 @@
-"""Request logs of gateways: what each deployment's requests needed, and how long they took under which load."""
+"""Request logs: what each deployment's requests needed, and how long they took under which load."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ from .follow import Followed, follow
 from .options import LogOptions
 from .origins import Resolve
 from .reading import LogReading, read_request_logs
+from .survey import Surveyed, survey
 
-__all__ = ["Followed", "LogOptions", "LogReading", "Resolve", "follow", "read_request_logs"]
+__all__ = ["Followed", "LogOptions", "LogReading", "Resolve", "Surveyed", "follow", "read_request_logs", "survey"]

@@ -15,10 +15,17 @@ class Account:
 
     def __init__(self) -> None:
         self.files = 0
+        self._journal = False
         self.rows = 0
         self.bad: Counter[str] = Counter()
         self.unused: Counter[str] = Counter()
         self.problems: list[str] = []
+
+    def heard(self, *, unreadable: int) -> None:
+        """The journal was read, but for some entries."""
+        self._journal = True
+        if unreadable:
+            self.bad["no entries of the journal"] += unreadable
 
     def state(self, name: str, *, requests: int) -> SourceState:
         """How reading went; `requests` are those that count towards a deployment.
@@ -29,7 +36,7 @@ class Account:
         status: SourceStatus = "ok"
         if self.problems or bad > _BAD_SHARE * (self.rows + bad):
             status = "partial" if self.rows else "failed"
-        told = [self._told(requests)] if self.files else []
+        told = [self._told(requests)] if self.files or self._journal else []
         hidden = len(self.problems) - _PROBLEMS_SHOWN
         more = [f"{hidden:,} more such files"] if hidden > 0 else []
         return SourceState(name, status, "; ".join([*told, *self.problems[:_PROBLEMS_SHOWN], *more]))
@@ -42,7 +49,11 @@ class Account:
         if self.unused.total():
             parts.append(f"not used: {_listed(self.unused)}")
         note = f" ({'; '.join(parts)})" if parts else ""
-        return f"{requests:,} requests in {self.files:,} file{'s' if self.files != 1 else ''}{note}"
+        return f"{requests:,} requests in {self._places()}{note}"
+
+    def _places(self) -> str:
+        files = [f"{self.files:,} file{'s' if self.files != 1 else ''}"] if self.files else []
+        return " and ".join([*files, *(["the journal"] if self._journal else [])])
 
 
 def _listed(reasons: Counter[str]) -> str:

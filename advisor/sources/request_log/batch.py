@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from advisor.domain.evidence import Window
 from advisor.domain.histogram import Floats, Ints
-from advisor.engines.vllm.refusals import length_refusal
+from advisor.engines.refusals import length_refusal
 from advisor.sources.log_formats import MAX_TOKENS, Requests
 
+from .clients import Clients
 from .origins import Origins
 from .retries import Retries
 
@@ -39,6 +40,7 @@ class Batch:
     origin: Ints
     outcome: Ints
     needed: Ints
+    client: Ints
 
     @property
     def size(self) -> int:
@@ -62,7 +64,9 @@ class Batch:
         return cls(*(np.concatenate([getattr(batch, name) for batch in batches]) for name in cls.__slots__))
 
 
-def batch_of(requests: Requests, window: Window, origins: Origins, retries: Retries, unused: Counter[str]) -> Batch:
+def batch_of(
+    requests: Requests, window: Window, origins: Origins, clients: Clients, retries: Retries, unused: Counter[str]
+) -> Batch:
     """The requests within the window as arrays; the others are counted in `unused`, by reason.
 
     One without a time is not used: nobody could say that it is of this window.
@@ -82,6 +86,7 @@ def batch_of(requests: Requests, window: Window, origins: Origins, retries: Retr
         origin=np.fromiter(map(origins.__getitem__, pairs), np.int64, len(requests)),
         outcome=outcome,
         needed=needed,
+        client=np.fromiter(map(clients.__getitem__, requests.client), np.int64, len(requests)),
     )
     used = _within(batch.completed, window, unused)
     if any(requests.request_id):

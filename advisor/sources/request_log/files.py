@@ -13,9 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from .zstd_file import ZstdFile
+
 MAX_FILES = 10_000
 _BLOCK_BYTES = 1 << 16
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def log_files(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -77,17 +79,25 @@ class Stream(Protocol):
 
 
 def open_log(path: Path) -> Stream:
-    """The bytes of a log, unpacked where its first bytes say gzip. Raises OSError."""
+    """The bytes of a log, unpacked where its first bytes say gzip or zstd. Raises OSError."""
     # O_NONBLOCK: a pipe that took the file's place since it was found must not hang us.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     raw = io.BufferedReader(io.FileIO(descriptor), _BLOCK_BYTES)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raw.close()
         raise OSError(f"{shown(path)} is not a regular file")
-    return _Unpacked(raw) if raw.peek(2)[:2] == _GZIP_MAGIC else raw
+    begins = raw.peek(4)
+    if begins.startswith(_ZSTD_MAGIC):
+        return ZstdFile(raw)
+    return _Gunzipped(raw) if begins.startswith(_GZIP_MAGIC) else raw
 
 
-class _Unpacked(gzip.GzipFile):
+def is_compressed(stream: Stream) -> bool:
+    """Whether what a stream of `open_log` gives is unpacked on the way."""
+    return isinstance(stream, _Gunzipped | ZstdFile)
+
+
+class _Gunzipped(gzip.GzipFile):
     """A gzip stream that closes the file below it."""
 
     def __init__(self, raw: io.BufferedReader[io.FileIO]) -> None:

@@ -19,14 +19,16 @@ from advisor.domain.report import SourceState
 from advisor.sources.log_formats import LogFormat
 
 from .batch import Batch
+from .budget import Budget
 from .files import LineBlocks, open_log, shown
 from .follow_content import BROKEN
-from .follow_file import Budget, FollowedFile
+from .follow_file import FollowedFile
 from .follow_files import followed_files
 from .follow_latency import HOLD_SECONDS, FollowedLatencies
 from .follow_ledger import Ledger
 from .follow_slices import MAX_SLICES, HourSlices, Slice
 from .intake import Intake, UnknownFormatError
+from .journal_intake import take_journal
 from .options import LogOptions
 from .origins import Origins, Resolve
 from .reading import what_stopped
@@ -69,7 +71,9 @@ def follow(
     """
     window = Window(now - reach_seconds, now + _CLOCK_SKEW_SECONDS)
     follower = _Follower(options, cursors, Origins(options.aliases, resolve, latency_since, window.start), window, now)
-    follower.read_files(Budget(budget_bytes))
+    budget = Budget(budget_bytes)
+    follower.read_files(budget)
+    follower.read_journal(budget)
     return follower.followed(max(_FORGOTTEN_AFTER_SECONDS, reach_seconds))
 
 
@@ -77,9 +81,10 @@ class _Follower:
     def __init__(self, options: LogOptions, cursors: Cursors, origins: Origins, window: Window, now: float) -> None:
         self._options, self._window, self._now = options, window, now
         self._intake = Intake(options, window, origins, self._add)
-        self._slices = HourSlices(origins)
+        self._slices = HourSlices(origins, self._intake.clients)
         self._latencies = FollowedLatencies(cursors.unsettled, origins)
         self._ledger = Ledger(cursors.files, now)
+        self._journal = {cursor.stream: cursor for cursor in cursors.journal}
         self._newest = -math.inf
         self._behind = False
 
@@ -94,6 +99,19 @@ class _Follower:
                     self._read(path, FollowedFile(stream), budget)
             except (UnknownFormatError, *BROKEN) as problem:
                 account.problems.append(f"{shown(path)}: {what_stopped(problem)}")
+        self._intake.flush()
+
+    def read_journal(self, budget: Budget) -> None:
+        for stream in self._options.journal.streams if self._options.journal else ():
+            if budget.exhausted:
+                self._behind = True
+                break
+            known = self._journal.get(stream.key)
+            since, longest = self._window.start, self._options.max_line_bytes
+            cursor = take_journal(self._intake, stream, known, since, longest, budget)
+            if cursor is not None:
+                self._journal[stream.key] = cursor
+            self._behind |= budget.exhausted
         self._intake.flush()
 
     def _read(self, path: Path, file: FollowedFile, budget: Budget) -> None:
@@ -137,6 +155,6 @@ class _Follower:
         state, strangers = self._intake.state(sum(log.requests for log in slices.values()))
         if self._behind:
             state = replace(state, status="partial", detail=f"{state.detail}; behind: the rest is read next time")
-        return Followed(
-            slices, Cursors(self._ledger.kept(forgotten_after_seconds), unsettled), state, strangers, self._behind
-        )
+        files = self._ledger.kept(forgotten_after_seconds)
+        journal = tuple(c for c in self._journal.values() if c.seconds >= self._now - forgotten_after_seconds)
+        return Followed(slices, Cursors(files, unsettled, journal), state, strangers, self._behind)

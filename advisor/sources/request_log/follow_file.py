@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator
 
 from advisor.domain.cursor import Cursor
 
-from .files import Stream
+from .budget import Budget
+from .files import Stream, is_compressed
 from .follow_chunk import Chunk, Chunks
 from .follow_content import HEAD_BYTES, TAIL_BYTES, Contents, Place, head_of, read_up_to, tail_of
 from .follow_files import stamp_of
-
-
-class Budget:
-    """How many bytes one call may still unpack."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self._left = size_bytes
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether it is used up."""
-        return self._left <= 0
-
-    def spend(self, size_bytes: int) -> None:
-        """Take bytes off; the last piece may exceed it."""
-        self._left -= size_bytes
-
-    def close(self) -> None:
-        """Use it up."""
-        self._left = 0
 
 
 class FollowedFile:
@@ -40,7 +20,7 @@ class FollowedFile:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self.stamp = stamp_of(stream.fileno())
-        self.compressed = isinstance(stream, gzip.GzipFile)
+        self.compressed = is_compressed(stream)
         self._probe, _ = read_up_to(stream, HEAD_BYTES)
         self._first = self._probe
         self._place = Place()

@@ -12,6 +12,7 @@ from advisor.domain.evidence import LatencySample, RequestLog, Window
 from advisor.domain.histogram import JointCounts, TokenCounts
 
 from .batch import FAILED, Batch
+from .clients import Clients
 from .origins import Origins
 from .tally import MAX_DURATION_SECONDS, Tally
 
@@ -25,8 +26,8 @@ Slice = tuple[str, int]
 class HourSlices:
     """Adds up batches by deployment and by the hour in which requests completed."""
 
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
+    def __init__(self, origins: Origins, clients: Clients) -> None:
+        self._origins, self._clients = origins, clients
         self._tallies: dict[tuple[int, int], Tally] = {}
         self._failures: Counter[tuple[int, int]] = Counter()
 
@@ -43,7 +44,7 @@ class HourSlices:
                 number, start = code >> 32, (code & 0xFFFFFFFF) * HOUR_SECONDS
                 # Other hours' slices have the arrivals that a slice lacks; their sum is what counts.
                 window = Window(start - MAX_DURATION_SECONDS, start + HOUR_SECONDS)
-                self._tallies.setdefault((number, start), Tally()).add(part, window)
+                self._tallies.setdefault((number, start), Tally(self._clients)).add(part, window)
                 self._failures[number, start] += int((part.outcome == FAILED).sum())
 
     def logs(

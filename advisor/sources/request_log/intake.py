@@ -10,12 +10,13 @@ import numpy as np
 
 from advisor.domain.evidence import Window
 from advisor.domain.report import SourceState
-from advisor.sources.log_formats import FORMATS, LogFormat, mapped_format
+from advisor.sources.log_formats import LogFormat
 
 from .account import Account
 from .batch import Batch, batch_of
+from .clients import Clients, own_salt
 from .files import shown
-from .lines import recognise, requests
+from .lines import formats_of, recognise, told_apart
 from .options import LogOptions
 from .origins import Origins
 from .retries import Retries
@@ -25,7 +26,7 @@ _STRANGER = "of models that no deployment claims"
 
 
 class UnknownFormatError(Exception):
-    """The first lines of a file look like none of the known formats."""
+    """The first lines of a file look like none of the known formats; with what to do about it."""
 
 
 class Intake:
@@ -36,8 +37,9 @@ class Intake:
 
     def __init__(self, options: LogOptions, window: Window, origins: Origins, hand_on: Callable[[Batch], None]) -> None:
         self._options, self._window, self._origins, self._hand_on = options, window, origins, hand_on
-        self._formats = _formats(options)
+        self._formats = formats_of(options)
         self.account, self.retries = Account(), Retries()
+        self.clients = Clients(own_salt())
         self._requests: Counter[int] = Counter()
         self._pending: list[Batch] = []
         self.name = f"request log {shown(Path(options.paths[0]).name)}" if len(options.paths) == 1 else "request log"
@@ -51,15 +53,16 @@ class Intake:
         written = self._formats[0] if self._options.format != "auto" else next(iter(named), None)
         written = written or recognise(block, self._formats)
         if written is None:
-            raise UnknownFormatError
+            raise UnknownFormatError(told_apart(block))
         return written
 
     def take(self, block: bytes, written: LogFormat) -> None:
         """Add the requests of a block of whole lines."""
-        read = requests(block, written, self.account.bad, self.account.unused)
+        read = written.read(block, self.account.bad, self.account.unused)
         self.account.rows += len(read)
         if len(read):
-            self._pending.append(batch_of(read, self._window, self._origins, self.retries, self.account.unused))
+            batch = batch_of(read, self._window, self._origins, self.clients, self.retries, self.account.unused)
+            self._pending.append(batch)
         if sum(batch.size for batch in self._pending) >= _FOLDED_ROWS:
             self.flush()
 
@@ -84,11 +87,3 @@ class Intake:
         if strangers:
             self.account.unused[_STRANGER] += sum(strangers.values())
         return self.account.state(self.name, requests=requests), strangers
-
-
-def _formats(options: LogOptions) -> list[LogFormat]:
-    # A map that somebody wrote for this log knows better than recognition.
-    own = [mapped_format(options.fields)] if options.fields else []
-    if options.format == "auto":
-        return [*own, *FORMATS.values()]
-    return own if options.format == "mapped" else [FORMATS[options.format]]

@@ -1,58 +1,36 @@
-"""Lines of a log as columns: format recognised, and a bad line costs one line and is counted by its reason."""
+"""How the lines of a file are written, told by its first ones."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import msgspec
+from advisor.sources.log_formats import FORMATS, LogFormat, lengthless, mapped_format
 
-from advisor.sources.log_formats import LogFormat, NoEngineError, Requests
+from .options import LogOptions
 
 _LINES_LOOKED_AT = 100
-_BAD_LINE = (msgspec.DecodeError, ValueError, RecursionError)
 
-NOT_JSON = "not JSON"
-NOT_A_REQUEST = "with a missing or impossible value"
-FROM_CACHE = "answered by the gateway's cache"
+
+def formats_of(options: LogOptions) -> list[LogFormat]:
+    """The formats that lines may have, in the order in which to try them."""
+    # A map that somebody wrote for this log knows better than recognition.
+    own = [mapped_format(options.fields)] if options.fields else []
+    if options.format == "auto":
+        return [*own, *FORMATS.values()]
+    return own if options.format == "mapped" else [FORMATS[options.format]]
 
 
 def recognise(block: bytes, formats: Sequence[LogFormat]) -> LogFormat | None:
     """The first format that one of the first lines looks like; None when none does."""
-    for line in block.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]:
-        try:
-            decoded = msgspec.json.decode(line)
-        except _BAD_LINE:
-            continue
-        for known in formats:
-            if isinstance(decoded, dict) and known.recognises(decoded):
-                return known
-    return None
+    seen = (known for line in _first(block) for known in formats if known.recognises(line))
+    return next(seen, None)
 
 
-def requests(block: bytes, written: LogFormat, bad: Counter[str], unused: Counter[str]) -> Requests:
-    """The requests of a block of whole lines. What is none is counted in `bad` or `unused`, by reason."""
-    try:
-        return written.requests(written.decoder.decode_lines(block))
-    except _BAD_LINE:
-        return written.requests(list(_good_lines(block, written, bad, unused)))
+def told_apart(block: bytes) -> str:
+    """What to say of lines that no format recognises."""
+    known = (told for line in _first(block) if (told := lengthless(line)))
+    return next(known, "no known log format; name one, or map its fields")
 
 
-def _good_lines(block: bytes, written: LogFormat, bad: Counter[str], unused: Counter[str]) -> Iterator[Any]:
-    for line in block.split(b"\n"):
-        if not line or line.isspace():
-            continue
-        try:
-            decoded = written.decoder.decode(line)
-            written.requests([decoded])
-        except NoEngineError:
-            unused[FROM_CACHE] += 1
-        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
-            bad[NOT_JSON if _is_syntax(problem) else NOT_A_REQUEST] += 1
-        else:
-            yield decoded
-
-
-def _is_syntax(problem: Exception) -> bool:
-    return type(problem) in {msgspec.DecodeError, RecursionError}
+def _first(block: bytes) -> Iterator[bytes]:
+    return iter(block.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT])

@@ -15,7 +15,7 @@ Resolve = Callable[[str, str], str | None]
 MAX_ORIGINS = 10_000
 _MAX_NAME_CHARACTERS = 512
 _NOBODY = -1
-OTHERS = "(others)"
+OTHERS, NAMELESS = "(others)", "(no name)"
 
 
 class Origins(dict[tuple[str, str], int]):
@@ -36,7 +36,7 @@ class Origins(dict[tuple[str, str], int]):
             return 0
         model, upstream = self._aliases.get(pair[0], pair[0]), pair[1]
         deployment = self._resolve(model, upstream)
-        self._models.append(pair[0])
+        self._models.append(pair[0] or NAMELESS)
         self._deployment_of.append(_index(self._deployments, deployment))
         self._upstream_of.append(_index(self._upstreams, upstream if deployment and upstream else None))
         self._since.append(max(self._start, self._latency_since(upstream)) if deployment and upstream else math.inf)

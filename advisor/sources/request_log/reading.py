@@ -14,12 +14,16 @@ from advisor.domain.report import SourceState
 from advisor.sources.log_formats import LogFormat
 
 from .batch import Batch
+from .budget import Budget
 from .files import LineBlocks, log_files, open_log, shown
 from .intake import Intake, UnknownFormatError
+from .journal_intake import take_journal
 from .latency import Latencies
 from .options import LogOptions
 from .origins import Origins, Resolve
 from .tally import Tally
+
+_ALL_OF_IT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ def read_request_logs(
     """
     reader = _Reader(options, window, Origins(options.aliases, resolve, latency_since, window.start))
     reader.read_files()
+    reader.read_journal()
     return reader.reading()
 
 
@@ -65,6 +70,12 @@ class _Reader:
                 account.problems.append(f"{shown(path)}: {what_stopped(problem)}")
         self._intake.flush()
 
+    def read_journal(self) -> None:
+        for stream in self._options.journal.streams if self._options.journal else ():
+            since, longest = self._window.start, self._options.max_line_bytes
+            take_journal(self._intake, stream, None, since, longest, Budget(_ALL_OF_IT))
+        self._intake.flush()
+
     def _read(self, blocks: LineBlocks) -> None:
         written: LogFormat | None = None
         for block in blocks:
@@ -76,7 +87,8 @@ class _Reader:
         deployment = self._origins.deployment_of(batch.origin)
         self._latencies.add(batch, self._origins)
         for number in np.flatnonzero(np.bincount(deployment[deployment >= 0])).tolist():
-            self._tallies.setdefault(number, Tally()).add(batch.where(deployment == number), self._window)
+            part = batch.where(deployment == number)
+            self._tallies.setdefault(number, Tally(self._intake.clients)).add(part, self._window)
 
     def reading(self) -> LogReading:
         logs = {self._origins.deployments[number]: self._log(number) for number in sorted(self._tallies)}
@@ -94,7 +106,7 @@ class _Reader:
 def what_stopped(problem: Exception) -> str:
     """Why a file was not read, or not wholly, for people."""
     if isinstance(problem, UnknownFormatError):
-        return "no known log format; name one, or map its fields"
+        return str(problem)
     if isinstance(problem, (EOFError, zlib.error)):
         return "the compressed file breaks off; its beginning is used"
     return getattr(problem, "strerror", None) or "a damaged compressed file"

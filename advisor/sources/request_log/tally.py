@@ -8,9 +8,12 @@ from collections import Counter
 import numpy as np
 
 from advisor.domain.evidence import LatencySample, RequestLog, Window
-from advisor.domain.histogram import Floats, Ints, JointCounts, TokenCounts
+from advisor.domain.histogram import Floats, Ints, TokenCounts
 
 from .batch import FAILED, REFUSED, SERVED, WITHOUT_USAGE, Batch
+from .clients import Clients
+from .history import History
+from .pairs import Pairs
 
 SLOT_SECONDS = 300
 MAX_DURATION_SECONDS = 86_400.0
@@ -25,8 +28,9 @@ def known_durations(batch: Batch) -> Floats:
 class Tally:
     """Adds up batches of one deployment's requests."""
 
-    def __init__(self) -> None:
-        self._pairs = _Pairs()
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._pairs, self._history = Pairs(), History()
         self._declared, self._needs, self._cut = TokenCounts.of([]), TokenCounts.of([]), TokenCounts.of([])
         self._outcomes: Counter[int] = Counter()
         self._arrivals: Counter[int] = Counter()
@@ -40,6 +44,7 @@ class Tally:
         served = batch.where(batch.outcome == SERVED)
         prompt, output = served.prompt, served.output
         self._pairs.add(prompt, output)
+        self._history.add(served.completed, prompt + output, served.client, self._clients.hashes)
         declared = served.declared >= 0
         self._declared = _plus(self._declared, prompt[declared] + served.declared[declared])
         self._cut = _plus(self._cut, (prompt + output)[served.cut])
@@ -70,27 +75,9 @@ class Tally:
             arrivals=dict(sorted(self._arrivals.items())),
             latency=latency,
             source=source,
+            history=self._history.lengths(self._clients.hashes),
         )
 
 
 def _plus(counts: TokenCounts, lengths: Ints) -> TokenCounts:
     return TokenCounts.merge([counts, TokenCounts.of(lengths)]) if lengths.size else counts
-
-
-class _Pairs:
-    """Counts of (prompt, output) pairs, 16 bytes a distinct pair: one sorted array of both lengths in one number."""
-
-    def __init__(self) -> None:
-        self._keys: Ints = np.empty(0, np.int64)
-        self._counts: Ints = np.empty(0, np.int64)
-
-    def add(self, prompt: Ints, output: Ints) -> None:
-        keys, counts = np.unique(prompt << 32 | output, return_counts=True)
-        place = np.asarray(np.searchsorted(self._keys, keys))
-        known = np.append(self._keys, -1)[place] == keys
-        self._counts[place[known]] += counts[known]
-        self._keys = np.insert(self._keys, place[~known], keys[~known])
-        self._counts = np.insert(self._counts, place[~known], counts[~known])
-
-    def joint(self) -> JointCounts:
-        return JointCounts(self._keys >> 32, self._keys & 0xFFFFFFFF, self._counts)

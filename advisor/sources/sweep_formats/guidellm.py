@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.domain.evidence import SweepPoint
 
-from .run import Run, SweepFormat, at, check_completed, decoding_sequences, figure, milliseconds
+from .run import RanOn, Run, SweepFormat, at, check_completed, decoding_sequences, figure, milliseconds, name
 
 
 def _runs(data: Any) -> Iterable[Run]:
@@ -28,11 +28,14 @@ def _point(run: Run) -> SweepPoint:
     gap = milliseconds(metrics, "inter_token_latency_ms", "successful", "mean")
     if gap is None:
         raise ValueError("reports no gap between tokens; run it with streaming on")
+    concurrency, computed = _concurrency(run, gap, completed)
     return SweepPoint(
-        concurrency=_concurrency(run, gap, completed),
+        concurrency=concurrency,
         tpot_seconds=gap,
         ttft_seconds=milliseconds(metrics, "time_to_first_token_ms", "successful", "mean"),
         requests_per_second=figure(metrics, "requests_per_second", "successful", "mean"),
+        requests=round(completed),
+        computed=computed,
     )
 
 
@@ -41,26 +44,26 @@ def _finished(metrics: Run) -> float:
     return (figure(metrics, "request_totals", "successful") or 0) + (figure(metrics, "request_totals", "errored") or 0)
 
 
-def _concurrency(run: Run, gap: float, completed: float) -> float:
+def _concurrency(run: Run, gap: float, completed: float) -> tuple[float, bool]:
+    """(sequences that ran together, whether that was computed)."""
     strategy = at(run, "config", "strategy") or at(run, "args", "strategy") or {}
     kind = at(strategy, "type_")
     limit = figure(strategy, "streams") or figure(strategy, "max_concurrency")
     if kind == "synchronous":
-        return 1
+        return 1, False
     if kind in ("concurrent", "throughput"):
         if limit is None:
             raise ValueError("sent everything at once without a limit, so how many ran together is not known")
-        return min(limit, completed)
+        return min(limit, completed), False
     tokens = figure(run, "metrics", "output_token_count", "successful", "total_sum")
     duration = figure(run, "duration")
     if tokens is None or duration is None or tokens <= completed:
         raise ValueError("paced by request rate, and without output tokens and duration its concurrency is not known")
-    return min(decoding_sequences(gap, tokens, completed, duration), limit or math.inf)
+    return min(decoding_sequences(gap, tokens, completed, duration), limit or math.inf), True
 
 
-def _model(run: Run) -> str | None:
-    name = at(run, "config", "backend", "model")
-    return name[:200] if isinstance(name, str) else None
+def _ran_on(run: Run) -> RanOn:
+    return RanOn(model=name(run, "config", "backend", "model"))
 
 
-GUIDELLM = SweepFormat("GuideLLM", _runs, _point, _model)
+GUIDELLM = SweepFormat("GuideLLM", _runs, _point, _ran_on)

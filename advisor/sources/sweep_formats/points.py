@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, model_validator
 
-from advisor.domain.evidence import SloStatistic, SweepPoint
+from advisor.domain.evidence import FlagValue, SloStatistic, SweepPoint
+from advisor.engines.vllm.flags import FLAGS, normalise
 from advisor.sources.plausible import Concurrency, FirstTokenSeconds, Rate, TokenSeconds
+from advisor.sources.yaml_file import nearest
 
 
 class Point(BaseModel):
@@ -24,6 +26,9 @@ class Point(BaseModel):
     ttft: FirstTokenSeconds | None = Field(default=None, description="time to first token")
     requests_per_second: Rate | None = Field(default=None, description="requests finished per second")
     statistic: SloStatistic = Field(default="mean", description="what tpot and ttft are: mean, or p99 over requests")
+    requests: int | None = Field(default=None, ge=1, description="requests behind it")
+    computed: bool = Field(default=False, description="concurrency follows from throughput and latency, it was not set")
+    at_most: bool = Field(default=False, description="tpot is only the most that it can be")
 
     @model_validator(mode="after")
     def _one_speed(self) -> Point:
@@ -42,6 +47,9 @@ class Point(BaseModel):
             ttft_seconds=self.ttft,
             requests_per_second=self.requests_per_second,
             statistic=self.statistic,
+            requests=self.requests,
+            computed=self.computed,
+            at_most=self.at_most,
         )
 
 
@@ -68,3 +76,17 @@ class PointFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     sweep: Points = Field(description="points of a load test")
+    model: str | None = Field(default=None, max_length=200, description="the model that was tested")
+    engine_version: str | None = Field(default=None, max_length=100, description="release of the engine")
+    flags: Mapping[str, FlagValue] = Field(default_factory=dict, description="flags that it ran with")
+    in_flight: bool = Field(default=False, description="concurrency is of requests in flight, not of those that ran")
+
+    def running_flags(self) -> dict[str, FlagValue]:
+        """The flags under vLLM's names. Raises ValueError for one that does not exist or cannot have its value."""
+        flags: dict[str, FlagValue] = {}
+        for written, value in self.flags.items():
+            name = written.removeprefix("--").replace("-", "_")
+            if name not in FLAGS:
+                raise ValueError(f"no flag that sizes a server is called {name[:60]!r}; {nearest(name, FLAGS)}")
+            flags[name] = normalise(name, value)
+        return flags

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from advisor.domain.evidence import SweepPoint
+from advisor.domain.evidence import FlagValue, SweepPoint
 
 Run = Mapping[str, Any]
 
 LEAST_COMPLETED = 0.9
 LARGEST = 1e15
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RanOn:
+    """What a run was made on, as far as its result says: the model, flags under vLLM's names, other conditions.
+
+    `conditions` are words that must be the same in all runs of one sweep: lengths, hardware, sharding, data set.
+    """
+
+    model: str | None = None
+    flags: Mapping[str, FlagValue] = field(default_factory=dict)
+    conditions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +32,13 @@ class SweepFormat:
     """How one tool's results are read.
 
     runs: the load levels in a parsed file, empty when it is not of this tool. point: one of them as a point; raises
-    ValueError with the reason why it cannot be one. model: what was tested, where the file says.
+    ValueError with the reason why it cannot be one. ran_on: what it was made on.
     """
 
     name: str
     runs: Callable[[Any], Iterable[Run]]
     point: Callable[[Run], SweepPoint]
-    model: Callable[[Run], str | None]
+    ran_on: Callable[[Run], RanOn]
 
 
 def at(run: Run, *keys: str) -> Any:
@@ -48,6 +61,12 @@ def milliseconds(run: Run, *keys: str) -> float | None:
     """A figure in milliseconds, as seconds."""
     value = figure(run, *keys)
     return None if value is None else value / 1000
+
+
+def name(run: Run, *keys: str) -> str | None:
+    """A name under nested keys, cut to a length that can be shown; None where there is none."""
+    value = at(run, *keys)
+    return value[:LONGEST_NAME] if isinstance(value, str) and value else None
 
 
 def decoding_sequences(gap_seconds: float, output_tokens: float, requests: float, duration_seconds: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from advisor.cli.report import command
-from advisor.domain.errors import AdvisorError
+from advisor.domain.errors import AdvisorError, SourceError
 from advisor.domain.report import Report, SourceState
 from advisor.outlets.structured import render_json
 from advisor.store import Store
@@ -76,6 +76,16 @@ def test_a_post_that_slack_refuses_ends_with_3_and_the_remedy(config: Path) -> N
         done = _run("-c", config, "--post")
     assert done.return_value == 3
     assert "slack says is_archived: the channel is archived: mend channel" in done.output
+
+
+def test_a_secret_that_cannot_be_read_is_refused_before_anything_is_noted(config: Path) -> None:
+    _with_slack(config, "http://127.0.0.1:1")
+    (config.parent / "token").unlink()
+    before = (config.parent / "advisor.db").read_bytes()
+    done = _run("-c", config, "--post")
+    assert isinstance(done.exception, SourceError)
+    assert f"slack.token_file {config.parent}/token cannot be read; nothing was posted" in str(done.exception)
+    assert (config.parent / "advisor.db").read_bytes() == before
 
 
 def test_markdown_is_the_whole_evaluation(config: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain.evidence import EngineSeries, Evidence
+from advisor.domain.evidence import EngineSeries, Evidence, Samples, as_floats
 from advisor.domain.fact import Fact
 from advisor.domain.policy import Policy
 from advisor.estimates import capacity
@@ -63,6 +63,15 @@ def test_two_slots_are_no_distribution() -> None:
 def test_finished_requests_stand_in_for_arrivals() -> None:
     # 60 a minute on each of two engines
     assert rates(finishing(*[60.0] * 20), finishing(*[60.0] * 20, name="1")) == pytest.approx([2.0] * 4)
+
+
+def test_a_queue_that_grows_arrived_too() -> None:
+    # 60 a minute finish while 30 a minute join the queue: 1.5/s arrive
+    times = as_floats(np.arange(1, 41) * 30.0)
+    growing = replace(
+        finishing(*[60.0] * 20), samples=Samples(times, np.full(40, 8.0), as_floats(15.0 * np.arange(1, 41)), None)
+    )
+    assert rates(growing) == pytest.approx([1.5] * 4, rel=0.06)
 
 
 def test_a_long_window_is_no_burst() -> None:
@@ -189,3 +198,25 @@ def test_outputs_that_vary_by_more_than_their_mean_ask_for_more_room() -> None:
     assert capacity.headroom_for(replace(NOTHING, joint=steady), Policy()) == 0.9
     assert capacity.headroom_for(replace(NOTHING, joint=wild), Policy()) == 0.75
     assert capacity.headroom_for(NOTHING, Policy()) == 0.9
+
+
+def test_a_step_on_the_way_up_bounds_the_pressure_only_from_above() -> None:
+    """16 seats of today, 24 next, 100 in the end: what 24 cannot carry, 100 may, and no replica follows from it."""
+    climbing = facts(arriving(16.0), max_num_seqs=16.0, next_max_num_seqs=24.0, recommended_max_num_seqs=100.0)
+    pressure = climbing["demand_over_capacity"]
+    assert (pressure.value, pressure.low) == (None, 0.0)
+    # 16 requests/s of two replicas at 6.82 each, used to 90 %
+    assert pressure.high == pytest.approx(16 / (2 * ONE * 0.9))
+    there = facts(arriving(16.0), max_num_seqs=16.0, next_max_num_seqs=24.0, recommended_max_num_seqs=24.0)
+    assert there["demand_over_capacity"].value == pytest.approx(16 / (2 * ONE * 0.9))
+    starved = facts(
+        arriving(16.0), max_num_seqs=16.0, next_max_num_seqs=24.0, recommended_max_num_seqs=100.0, budget_ceiling=20.0
+    )
+    assert starved["demand_over_capacity"].value is not None
+
+
+def test_several_tokens_a_gap_free_the_seat_sooner() -> None:
+    quick = replace(LINE, tokens_per_gap=2.0)
+    held = facts(arriving(1.0), quick, next_max_num_seqs=24.0)["sequences_demanded"]
+    # (105.5 gaps + 1 chunk) x 16.6 ms, half a request a second and replica
+    assert held.value == pytest.approx(0.5 * 106.5 * 0.0166)

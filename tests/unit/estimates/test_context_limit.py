@@ -3,13 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import Evidence, HttpOutcomes, ModelInfo, StatedPercentiles
+from advisor.domain.evidence import Evidence, HttpOutcomes, ModelInfo, StatedPercentiles, Workload
 from advisor.domain.fact import Fact
 from advisor.domain.histogram import TokenCounts
+from advisor.domain.length_history import LengthHistory, bin_of
 from advisor.domain.policy import Policy
 from advisor.estimates import context_limit, lengths
 from tests.unit.estimates.evidence import NOTHING, buckets, engine, flags, joint, log, sheet, windows
@@ -224,3 +226,96 @@ def test_the_limit_holds_the_bound_in_whole_steps_unless_cut(
     if "cut to" not in (out["recommended_max_model_len"].source or ""):
         assert limit % 1_024 == 0
         assert upper is None or limit >= upper * (1 + margin) - 1e-6
+
+
+def test_batch_holds_the_longest_document() -> None:
+    # p99.9 is 1,000, and one document has 90,000: 90,000 x 1.25 = 112,500 -> 110 x 1,024
+    batch = replace(totals((1_000, 9_999), (90_000, 1)), workload="batch")
+    limit = facts(batch)["recommended_max_model_len"]
+    assert limit.value == 112_640
+    assert "the longest document, 90,000" in (limit.source or "")
+
+
+DECLARING = log(joint((900, 100, 10_000)), declared=[9_000] * 50 + [2_000] * 5_000)
+
+
+@pytest.mark.parametrize(
+    ("engine_kind", "version", "limit", "refused"),
+    [
+        # 50 of 10,000 declare 9,000, more than the 10 that may be refused: 9,000 -> 9 x 1,024; else 1,250 -> 2,048
+        ("vllm", "0.31.0", 9_216, 0.0),
+        ("vllm", "0.32.0", 2_048, 0.0),
+        ("vllm", None, 2_048, 0.0),
+        ("another-engine", "1.0", 2_048, 0.0),
+    ],
+)
+def test_what_is_declared_counts_where_the_release_refuses_by_it(
+    engine_kind: str, version: str | None, limit: int, refused: float
+) -> None:
+    out = facts(replace(NOTHING, log=DECLARING, engine=engine_kind, engine_version=version))
+    assert out["recommended_max_model_len"].value == limit
+    assert out["refused_share_at_recommended"].value == refused
+
+
+def test_few_that_declare_much_may_be_refused_and_are_counted() -> None:
+    # 3 of 10,000: the order statistic allows four above it
+    declaring = log(joint((900, 100, 10_000)), declared=[9_000] * 3 + [1_100] * 5_000)
+    out = facts(replace(NOTHING, log=declaring, engine_version="0.31.0"))
+    assert out["recommended_max_model_len"].value == 2_048
+    assert out["refused_share_at_recommended"].value == pytest.approx(3e-4)
+    assert "declare more" in (out["refused_share_at_recommended"].source or "")
+
+
+def test_mass_beyond_the_last_bucket_has_a_floor_and_no_ceiling() -> None:
+    tail = {"prompt_tokens": buckets([1000, 2000], [9_000, 900, 100]), "output_tokens": buckets([500], [10_000, 0])}
+    limit = facts(replace(NOTHING, engines=(engine(lengths=tail),)))["recommended_max_model_len"]
+    # the longest thousandth lies above 2,000 tokens of prompt
+    assert (limit.value, limit.low, limit.high) == (None, 2_048, None)
+
+
+def test_finer_buckets_narrow_the_interval() -> None:
+    def width(edges: list[float]) -> float:
+        shares = np.diff([0.0, *(min(e / 2_000, 1.0) for e in edges), 1.0])
+        fine = {"prompt_tokens": buckets(edges, (20_000 * shares).tolist()), "output_tokens": buckets([1], [20_000, 0])}
+        limit = facts(replace(NOTHING, engines=(engine(lengths=fine),)))["recommended_max_model_len"]
+        assert limit.low is not None
+        assert limit.high is not None
+        assert limit.low <= 2_000 * 1.25 <= limit.high + 1_024
+        return limit.high - limit.low
+
+    coarse, geometric = [1_000.0, 10_000.0], (100 * 1.05 ** np.arange(80)).tolist()
+    assert width(geometric) < width(coarse)
+
+
+def burst(extra: int) -> Evidence:
+    """10,000 requests over a day, the longest twenty of them within one slot at noon."""
+    start = np.concatenate([300 * (np.arange(9_980) % 288), np.full(20, 43_200)])
+    total = np.concatenate([np.full(9_980, 1_024), np.full(20, 1_024 + extra)])
+    history = LengthHistory.merge(
+        [LengthHistory(300, start, np.zeros(10_000, np.int64), bin_of(total), np.ones(10_000, np.int64))]
+    )
+    served = joint((1_024, 0, 9_980), (1_024 + extra, 0, 20))
+    return replace(NOTHING, log=replace(log(served), history=history))
+
+
+def test_a_burst_of_long_requests_is_not_a_percentile() -> None:
+    out = facts(burst(7_168))
+    assert out["recommended_max_model_len"].value is None
+    assert out["recommended_max_model_len"].low == 8_192
+    assert "because long ones come in bursts, cannot bound a p99.9" in (out["needed_tokens_p999_upper"].unknown or "")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 50_000), st.integers(1, 3_000)), min_size=1, max_size=12),
+    st.integers(1, 4),
+    st.sampled_from(["interactive", "batch"]),
+)
+def test_longer_requests_never_lower_the_limit(rows: list[tuple[int, int]], factor: int, workload: Workload) -> None:
+    rows.append((100, 3_000))
+    short, long = (
+        facts(replace(totals(*((length * f, n) for length, n in rows)), workload=workload))["recommended_max_model_len"]
+        for f in (1, factor)
+    )
+    assert short.number is not None
+    assert long.number is not None
+    assert long.number >= short.number

@@ -4,73 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import Evidence, Flag, FlagValue, GpuInfo, ModelInfo, ReportedPool, Window
+from advisor.domain.evidence import Evidence, GpuInfo, ModelInfo, ReportedPool
+from advisor.domain.fact import computed, unknown
 from advisor.estimates.kv_cache import (
     kv_bytes_per_token,
+    kv_pool_disagreement,
     kv_pool_relative_error,
     kv_pool_tokens,
     kv_pool_tokens_predicted,
+    kv_pool_tokens_sharded,
+    sequences_of_length,
 )
-
-LLAMA_8B: dict[str, Any] = {
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_size": 4096,
-}
-LLAMA_70B = {
-    "model_type": "llama",
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "hidden_size": 8192,
-}
-QWEN3_8B = {
-    "model_type": "qwen3",
-    "num_hidden_layers": 36,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_size": 4096,
-}
-QWEN3_235B = QWEN3_8B | {
-    "model_type": "qwen3_moe",
-    "num_hidden_layers": 94,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 4,
-}
-QWEN2_7B = {"num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4, "hidden_size": 3584}
-PHI_4 = {"num_hidden_layers": 40, "num_attention_heads": 40, "num_key_value_heads": 10, "hidden_size": 5120}
-
-
-def evidence(
-    config: Mapping[str, Any] | None = None,
-    *,
-    available_gib: float | None = None,
-    reported: int | None = None,
-    gpu: GpuInfo | None = None,
-    engine: str = "vllm",
-    version: str | None = None,
-    stated: ModelInfo | None = None,
-    **flags: FlagValue,
-) -> Evidence:
-    return Evidence(
-        "chat",
-        Window(0, 1),
-        engine=engine,
-        engine_version=version,
-        model=stated or ModelInfo(config=config),
-        gpu=gpu or GpuInfo(kv_available_bytes=None if available_gib is None else available_gib * 2**30),
-        reported_pool=None if reported is None else ReportedPool(reported, "start-up log"),
-        flags={name: Flag(value, "startup_log") for name, value in flags.items()},
-    )
-
+from tests.unit.estimates.kv.models import (
+    DEEPSEEK_V3,
+    GEMMA3_27B,
+    GEMMA4_E2B,
+    LLAMA_8B,
+    LLAMA_70B,
+    PHI_4,
+    QWEN2_7B,
+    QWEN3_5_SMALL,
+    QWEN3_6_27B,
+    QWEN3_6_35B,
+    QWEN3_8B,
+    QWEN3_235B,
+)
+from tests.unit.estimates.kv.models import serving as evidence
 
 CHAT_70B = evidence(
     stated=ModelInfo(weights_bytes=70e9, kv_bytes_per_token=327_680),
@@ -117,44 +83,17 @@ def test_it_shows_its_derivation() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"kv_lora_rank": 512, "qk_rope_head_dim": 64}, "latent attention"),
-        ({"sliding_window": 4096}, "a sliding window"),
-        ({"layer_types": ["sliding_attention", "full_attention"]}, "layers of several kinds"),
-        ({"layer_types": 7}, "layers of several kinds"),
-        ({"full_attention_interval": 4}, "linear attention"),
-        ({"hybrid_override_pattern": "MEM*"}, "state-space layers"),
-        ({"num_kv_shared_layers": 10}, "layers that share their cache"),
-        ({"is_encoder_decoder": True}, "an encoder"),
-        ({"model_type": "brand_new"}, "model type 'brand_new' is not known here"),
-        ({"v_head_dim": 64}, "keys and values differ"),
-        ({"num_hidden_layers": None}, "lacks layers"),
-        ({"num_attention_heads": "32"}, "lacks layers"),
-        ({"quantization_config": {"kv_cache_scheme": {"num_bits": 8}}}, "declares a cache type"),
-    ],
-)
-def test_other_architectures_are_unknown(change: dict[str, Any], reason: str) -> None:
-    fact = kv_bytes_per_token(evidence(LLAMA_8B | change))
+def test_what_is_not_known_says_what_to_do() -> None:
+    fact = kv_bytes_per_token(evidence(LLAMA_8B | {"model_type": "brand_new"}))
     assert fact.value is None
-    assert reason in (fact.unknown or "")
-    assert "state kv_per_token" in (fact.unknown or "")
+    assert "model type 'brand_new' is not known here: state kv_per_token" in (fact.unknown or "")
+    hybrid = evidence(QWEN3_6_35B, version="0.24.0", max_model_len=4096)
+    assert "a sequence takes no fixed number of bytes a token" in (kv_bytes_per_token(hybrid).unknown or "")
 
 
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        ({"kv_cache_dtype": "nvfp4"}, "element size of kv_cache_dtype 'nvfp4'"),
-        ({"speculative_config": '{"method": "eagle"}'}, "speculative decoding (eagle)"),
-        ({"speculative_config": "['mtp']"}, "speculative decoding (unreadable settings)"),
-        ({"tensor_parallel_size": 3}, "cannot be split over 3 ranks"),
-        ({"tensor_parallel_size": 64}, "cannot be split over 64 ranks"),
-        ({"kv_cache_dtype_skip_layers": "0,1"}, "some layers keep another cache type"),
-    ],
-)
-def test_flags_that_change_the_layout_make_it_unknown(flags: Mapping[str, Any], reason: str) -> None:
-    assert reason in (kv_bytes_per_token(evidence(LLAMA_8B, **flags)).unknown or "")
+def test_a_draft_of_unknown_depth_gives_an_interval() -> None:
+    fact = kv_bytes_per_token(evidence(LLAMA_8B, speculative_config='{"method": "eagle"}'))
+    assert (fact.value, fact.low, fact.high) == (33 * 4096, 32 * 4096, 34 * 4096)
 
 
 def test_a_stated_figure_comes_first_and_nothing_gives_unknown() -> None:
@@ -181,8 +120,9 @@ def test_the_default_utilization_follows_the_version() -> None:
     ("case", "reason"),
     [
         (evidence(LLAMA_8B), "gpu.kv_available"),
-        (evidence(LLAMA_8B, gpu=GpuInfo(memory_bytes=80e9), gpu_memory_utilization=0.9), "gpu.headroom"),
-        (evidence(LLAMA_8B, available_gib=1, decode_context_parallel_size=2), "decode context parallelism"),
+        (evidence(LLAMA_8B, gpu=GpuInfo(memory_bytes=80e9), gpu_memory_utilization=0.9), "model.weights"),
+        (evidence(LLAMA_8B, gpu=GpuInfo(kv_available_bytes=1e3), block_size=16), "not one block fits"),
+        (evidence(LLAMA_8B | {"model_type": "brand_new"}, available_gib=1), "'brand_new' is not known here"),
         (
             evidence(
                 stated=ModelInfo(weights_bytes=140e9, kv_bytes_per_token=1e5),
@@ -231,10 +171,185 @@ def test_pools_that_engines_printed_are_met_within_a_quarter_percent(
     assert abs(error.number) < 0.0025
 
 
+HYBRIDS = [
+    # 52 windows and 10 full layers: 6 tables of windows; 7 tables of 16 tokens share 89,994 blocks (vLLM 0.11)
+    (GEMMA3_27B, 109.86, {"version": "0.11.0", "max_num_batched_tokens": 8192, "max_model_len": 4096}, 205_696),
+    # vLLM 0.21 on L4
+    (GEMMA4_E2B, 9.92, {"version": "0.21.0", "max_num_batched_tokens": 2048, "max_model_len": 8192}, 1_062_157),
+    # 30 linear and 10 full layers, fp8, prefixes cached (vLLM 0.24): noonghunna/club-3090#652 and #612
+    (QWEN3_6_35B, 6.01, {"version": "0.24.0", "kv_cache_dtype": "fp8", "max_model_len": 131_072}, 569_878),
+    (QWEN3_6_35B, 5.98, {"version": "0.24.0", "kv_cache_dtype": "fp8", "max_model_len": 131_072}, 567_978),
+    # the same family at TP 2 with one layer for multi-token prediction, three tokens drafted: club-3090#594
+    (
+        QWEN3_6_27B,
+        5.33,
+        {
+            "version": "0.24.0",
+            "kv_cache_dtype": "fp8",
+            "max_model_len": 262_144,
+            "tensor_parallel_size": 2,
+            "speculative_config": '{"method": "mtp", "num_speculative_tokens": 3}',
+        },
+        300_220,
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "available_gib", "known", "reported"), HYBRIDS)
+def test_pools_of_hybrids_are_met_within_a_tenth_of_a_percent(
+    config: Mapping[str, Any], available_gib: float, known: Mapping[str, Any], reported: int
+) -> None:
+    case = evidence(config, available_gib=available_gib, reported=reported, enable_prefix_caching=True, **known)
+    error = kv_pool_relative_error(case)
+    assert error.number is not None
+    assert abs(error.number) < 0.001
+
+
+def test_a_hybrid_without_cached_prefixes_and_before_the_length_counted() -> None:
+    # Qwen3.5 0.8B on vLLM 0.23: 491 blocks of 544 tokens; a request of 4,096 holds 8 + 3; 183,202 were printed
+    later = evidence(QWEN3_5_SMALL, available_gib=3.06, version="0.23.0", max_model_len=4096)
+    assert kv_pool_tokens_predicted(later).value == int(491 / 11 * 4096)
+    # Qwen3.5 2B: 955 blocks in 4 tables of 544 tokens; 129,472 were printed
+    before = evidence(QWEN3_5_SMALL, available_gib=5.95, version="0.19.0")
+    assert kv_pool_tokens_predicted(before).value == 129_472
+
+
+def test_what_nobody_told_makes_the_pool_an_interval() -> None:
+    # Qwen3.6 27B at TP 1 with one drafted token: 332 blocks of 800; a request holds 164 + 3 x 2, or 164 + 3 x 3 blocks
+    case = evidence(
+        QWEN3_6_27B,
+        available_gib=17.25,
+        reported=255_975,
+        concurrency=1.95,
+        max_model_len=131_072,
+        speculative_config='{"method": "mtp", "num_speculative_tokens": 1}',
+    )
+    pool = kv_pool_tokens_predicted(case)
+    assert (pool.value, pool.low, pool.high) == (None, int(332 / 173 * 131_072), int(332 / 170 * 131_072))
+    error = kv_pool_relative_error(case)
+    assert error.value is None
+    assert kv_pool_disagreement(error).value == 0
+
+
 def test_a_draft_layer_shows_as_an_error_when_no_flag_tells_of_it() -> None:
     # Llama 3.1 8B with an EAGLE draft on H100: 33 layers share the pool, 33 / 32 - 1 = 3.1 %
     error = kv_pool_relative_error(evidence(LLAMA_8B, available_gib=51.63, reported=410_128))
     assert error.number == pytest.approx(1 / 32, abs=0.001)
+    drafted = evidence(LLAMA_8B, available_gib=51.63, reported=410_128, speculative_config='{"method": "eagle"}')
+    error = kv_pool_relative_error(drafted)
+    assert error.number == pytest.approx(0, abs=0.0001)
+    assert error.low == pytest.approx(33 / 34 - 1, abs=1e-4)
+    assert error.high == pytest.approx(33 / 32 - 1, abs=1e-4)
+
+
+def test_latents_are_kept_on_every_rank() -> None:
+    # DeepSeek R1 at TP 8 with 41.6 GiB on each: 635,648 were printed
+    case = evidence(DEEPSEEK_V3, available_gib=41.6, reported=635_648, tensor_parallel_size=8)
+    assert kv_pool_relative_error(case).number == pytest.approx(0, abs=1e-4)
+
+
+def test_decode_context_parallelism_spreads_the_tokens_of_a_sequence() -> None:
+    alone = evidence(DEEPSEEK_V3, available_gib=10, tensor_parallel_size=8, block_size=64)
+    spread = evidence(
+        DEEPSEEK_V3, available_gib=10, tensor_parallel_size=8, block_size=64, decode_context_parallel_size=8
+    )
+    one = kv_pool_tokens_predicted(alone).number or 0
+    assert one == math.floor(10 * 2**30 / (70_272 * 64)) * 64
+    assert kv_pool_tokens_predicted(spread).number == 8 * one
+
+
+def test_without_a_stated_headroom_the_pool_is_an_interval() -> None:
+    model = ModelInfo(weights_bytes=16e9, kv_bytes_per_token=131_072)
+    case = evidence(stated=model, gpu=GpuInfo(memory_bytes=80 * 2**30), version="0.11.0", gpu_memory_utilization=0.9)
+    pool = kv_pool_tokens_predicted(case)
+    # (72 GiB - 16 GB - 4 GiB) / 131,072 and (72 GiB - 16 GB - 0.2 GiB) / 131,072
+    assert (pool.value, pool.low, pool.high) == (None, 434_985, 466_115)
+    assert (
+        kv_pool_disagreement(kv_pool_relative_error(replace(case, reported_pool=ReportedPool(450_000, "log")))).value
+        == 0
+    )
+    far = kv_pool_disagreement(kv_pool_relative_error(replace(case, reported_pool=ReportedPool(233_000, "log"))))
+    assert far.number == pytest.approx(434_985 / 233_000 - 1)
+
+
+def test_a_disagreement_that_cannot_be_told_is_unknown() -> None:
+    assert kv_pool_disagreement(unknown("no pool")).unknown == "no pool"
+    assert kv_pool_disagreement(computed(None, low=0.1, source="half an interval")).is_unknown
+    assert kv_pool_disagreement(computed(-0.03, source="printed")).value == 0.03
+
+
+def test_sequences_are_counted_in_blocks_where_layers_share_them() -> None:
+    known: dict[str, Any] = {
+        "version": "0.24.0",
+        "kv_cache_dtype": "fp8",
+        "max_model_len": 131_072,
+        "enable_prefix_caching": True,
+    }
+    reported = evidence(QWEN3_6_35B, reported=569_878, **known)
+    # 300 blocks of 2,096 tokens, one never handed out: 63 + 3 x 2 a sequence, and 2 + 3 x 2 at 4,096 tokens
+    assert sequences_of_length(reported, 131_072).value == 299 // 69
+    assert sequences_of_length(reported, 4096).value == 299 // 8  # 569,878 / 4,096 would be 139
+    assert sequences_of_length(evidence(QWEN3_6_35B, available_gib=6.01, **known), 4096).value == 299 // 8
+    before = evidence(QWEN3_6_35B, reported=157_200, **(known | {"version": "0.20.0"}))
+    assert sequences_of_length(before, 4096).value == 299 // 8  # 157,200 / 2,096 x 4 tables = 300 blocks
+
+
+def test_a_pool_in_nominal_tokens_is_taken_for_its_blocks() -> None:
+    known: dict[str, Any] = {
+        "version": "0.22.0",
+        "kv_cache_dtype": "fp8",
+        "max_model_len": 131_072,
+        "enable_prefix_caching": True,
+    }
+    case = evidence(QWEN3_6_35B, available_gib=6.01, **known)
+    nominal = replace(case, reported_pool=ReportedPool(300 * 2096, "metrics", nominal=True))
+    assert kv_pool_relative_error(nominal).number == 0
+    assert sequences_of_length(nominal, 4096).value == 299 // 8
+    unsure = replace(nominal, flags={n: f for n, f in nominal.flags.items() if n != "enable_prefix_caching"})
+    unsure = replace(unsure, engine_version=None)
+    assert "in nominal tokens" in (kv_pool_relative_error(unsure).unknown or "")
+    dense = evidence(LLAMA_8B, available_gib=1, block_size=16)
+    assert kv_pool_relative_error(replace(dense, reported_pool=ReportedPool(8192, "metrics", nominal=True))).number == 0
+
+
+def test_sequences_without_a_pool_or_a_layout_are_unknown() -> None:
+    assert "give gpu.kv_available" in (
+        sequences_of_length(evidence(QWEN3_6_35B, version="0.24.0", max_model_len=4096), 4096).unknown or ""
+    )
+    unsure = evidence({"model_type": "brand_new", "state_size": 16}, reported=1000)
+    assert "its layers keep windows or states, and" in (sequences_of_length(unsure, 4096).unknown or "")
+    either = evidence(QWEN3_6_35B, available_gib=6.01, version=None, kv_cache_dtype="fp8", max_model_len=131_072)
+    fact = sequences_of_length(either, 4096)
+    assert (fact.value, fact.low, fact.high) == (None, 299 // 8, 299 // 5)
+
+
+@pytest.mark.parametrize(
+    ("config", "tensor", "size"),
+    [
+        (LLAMA_70B, 8, 327_680),
+        (LLAMA_70B, 16, 655_360),  # 8 heads, twice each
+        (DEEPSEEK_V3, 8, 562_176),  # a latent on each of 8
+    ],
+)
+def test_another_sharding_keeps_what_cannot_be_split_on_every_rank(
+    config: Mapping[str, Any], tensor: int, size: int
+) -> None:
+    case = evidence(
+        stated=ModelInfo(config=config, weights_bytes=70e9),
+        gpu=GpuInfo(memory_bytes=80e9, headroom_bytes=8e9),
+        gpu_memory_utilization=0.92,
+        tensor_parallel_size=4,
+    )
+    memory = tensor * (80e9 * 0.92 - 8e9) - 70e9
+    assert kv_pool_tokens_sharded(case, tensor).value == math.floor(memory / size)
+
+
+def test_another_sharding_from_a_stated_size_may_not_split_the_heads() -> None:
+    pool = kv_pool_tokens_sharded(CHAT_70B, 8)
+    # 8 x (73.6 - 8.75 - 8) = 454.8 GB; twice the headroom, and every head kept twice: 390.8 GB / 655,360
+    assert (pool.value, pool.low, pool.high) == (1_387_939, 596_313, 1_583_251)
+    assert "kv_per_token" in (kv_pool_tokens_sharded(evidence(), 8).unknown or "")
+    assert "cannot be split" in (kv_pool_tokens_sharded(evidence(LLAMA_8B), 64).unknown or "")
 
 
 def test_the_error_from_total_memory_has_the_interval_of_the_headroom() -> None:
@@ -259,6 +374,27 @@ def test_memory_that_the_engine_was_told_is_taken_exactly() -> None:
     # the start-up log of a tiny model: 1 GiB at 512 bytes a token
     case = evidence(stated=ModelInfo(kv_bytes_per_token=512), kv_cache_memory_bytes=2**30)
     assert kv_pool_tokens_predicted(case).value == 2_097_152
+
+
+def test_blocks_that_somebody_counted_are_taken_whatever_the_memory() -> None:
+    known = evidence(LLAMA_8B, available_gib=10, num_gpu_blocks_override=512, block_size=16)
+    assert kv_pool_tokens_predicted(known).value == 8192
+    open_size = evidence(LLAMA_8B, available_gib=10, num_gpu_blocks_override=512)
+    assert "state block_size" in (kv_pool_tokens_predicted(open_size).unknown or "")
+
+
+def test_dp_attention_splits_heads_over_a_part_of_the_ranks() -> None:
+    # 8 ranks, 4 workers of attention: two ranks share 4 KV heads; 94 layers x 2 heads x 512 bytes on each
+    case = evidence(
+        QWEN3_235B,
+        engine="sglang",
+        available_gib=10,
+        tensor_parallel_size=8,
+        data_parallel_size=4,
+        enable_dp_attention=True,
+    )
+    assert kv_bytes_per_token(case).value == 94 * 4 * 128 * 2 * 2
+    assert kv_pool_tokens_predicted(case).value == 10 * 2**30 // (94 * 2 * 512)
 
 
 def test_blocks_are_whole_only_where_their_size_is_known() -> None:
@@ -293,3 +429,47 @@ def test_more_ranks_never_store_less(layers: int, kv_heads: int, tensor: int, he
     split = kv_bytes_per_token(evidence(config, tensor_parallel_size=tensor)).number
     assert alone is not None
     assert split == alone * max(1, tensor // kv_heads)
+
+
+@given(
+    available=st.floats(0.5, 100),
+    more=st.floats(1, 4),
+    limit=st.integers(1_000, 262_144),
+    version=st.sampled_from(["0.19.0", "0.24.0", "0.32.0", None]),
+    tensor=st.sampled_from([1, 2, 4]),
+)
+def test_the_pool_of_a_hybrid_grows_with_its_memory_and_never_with_its_bytes(
+    available: float, more: float, limit: int, version: str | None, tensor: int
+) -> None:
+    def bounds(gib: float, cache: str) -> list[float]:
+        known: dict[str, Any] = {"max_model_len": limit, "tensor_parallel_size": tensor, "kv_cache_dtype": cache}
+        pool = kv_pool_tokens_predicted(evidence(QWEN3_6_27B, available_gib=gib, version=version, **known))
+        return [b for b in (pool.number, pool.low, pool.high) if b is not None]
+
+    few, many = bounds(available, "auto"), bounds(available * more, "auto")
+    assert all(math.isfinite(bound) and bound >= 0 for bound in few)
+    assert not few or (many and min(many) >= min(few) and max(many) >= max(few))
+
+
+@given(gib=st.floats(0.5, 100), config=st.sampled_from([LLAMA_8B, QWEN3_8B, DEEPSEEK_V3]))
+def test_fewer_bytes_an_element_never_shrink_the_pool(gib: float, config: Mapping[str, Any]) -> None:
+    pools = [
+        kv_pool_tokens_predicted(evidence(config, available_gib=gib, kv_cache_dtype=cache)).number or 0
+        for cache in ("bfloat16", "fp8")
+    ]
+    assert 2 * pools[0] <= pools[1] <= 2 * pools[0] + 1
+
+
+@given(
+    memory=st.integers(10**9, 10**12),
+    per_token=st.integers(1_000, 10**6),
+    block=st.sampled_from([1, 16, 64]),
+    unit=st.sampled_from([2**10, 2**20, 2**30]),
+)
+def test_the_unit_of_measurement_changes_nothing(memory: int, per_token: int, block: int, unit: int) -> None:
+    def pool(scale: float) -> float | None:
+        sizes = ModelInfo(kv_bytes_per_token=per_token / scale)
+        gpu = GpuInfo(kv_available_bytes=memory / scale)
+        return kv_pool_tokens_predicted(evidence(stated=sizes, gpu=gpu, block_size=block)).number
+
+    assert pool(1) == pool(unit) == memory // (per_token * block) * block

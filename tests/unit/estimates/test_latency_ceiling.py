@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.domain.evidence import CounterWindows, Evidence, Slo, Sweep, SweepPoint
 from advisor.domain.fact import Fact
-from advisor.estimates.latency_ceiling import from_levels, from_sweep, latency_ceiling
+from advisor.estimates.latency_ceiling import from_levels, latency_ceiling
 from advisor.estimates.step_time import StepTime
 from tests.unit.estimates.evidence import NOTHING, engine, flags, latencies, log, windows
 
@@ -27,43 +27,13 @@ def shape(fact: Fact) -> tuple[float | str | None, float | None, float | None]:
     return fact.value, fact.low, fact.high
 
 
-@pytest.mark.parametrize(
-    ("points", "expected"),
-    [
-        # 62, 41, 26 and 19 tokens/s per user, 25 needed
-        (((8, 1 / 62), (24, 1 / 41), (40, 1 / 26), (48, 1 / 19)), (40, 40, 48)),
-        # in any order
-        (((48, 1 / 19), (8, 1 / 62), (40, 1 / 26)), (40, 40, 48)),
-        # a lucky level above a failing one does not count
-        (((8, 0.02), (16, 0.05), (32, 0.03)), (8, 8, 16)),
-        # never seen failing: at least
-        (((8, 0.02), (32, 0.03)), (None, 32, None)),
-        # exactly at the target passes
-        (((8, TARGET), (16, 0.05)), (8, 8, 16)),
-        (((8, 0.1 + 0.2 - 0.26), (16, 0.05)), (8, 8, 16)),
-        # the same level twice, once failing
-        (((8, 0.02), (16, 0.03), (16, 0.05)), (8, 8, 16)),
-        # the lowest fails: somewhere below it, if anywhere
-        (((8, 0.05), (16, 0.06)), (None, 0, 7)),
-        (((1, 0.05),), (None, 0, 0)),
-        # what is no number has not passed
-        (((8, 0.02), (16, float("nan"))), (8, 8, 16)),
-        (((8, 0.0), (16, 0.05)), (8, 8, 16)),
-    ],
-)
-def test_the_largest_level_below_the_first_failure(
-    points: tuple[tuple[float, float], ...], expected: tuple[float | None, ...]
-) -> None:
-    assert shape(from_sweep(swept(*points), TARGET)) == expected
-
-
-def test_a_sweep_says_what_it_compared() -> None:
-    source = from_sweep(swept((40, 1 / 26), (48, 1 / 19)), TARGET).source
-    assert source == "26 tokens/s per user at 40, 19 tokens/s per user at 48; 25 needed (means, not percentiles)"
-
-
 def test_without_an_objective_there_is_no_ceiling() -> None:
     assert "--slo-tpot" in (latency_ceiling(replace(NOTHING, sweep=swept((8, 0.02))), LINE).unknown or "")
+
+
+def test_batch_work_has_no_latency_ceiling() -> None:
+    batch = replace(PROMISED, workload="batch", sweep=swept((8, 0.02)))
+    assert "no latency ceiling" in (latency_ceiling(batch, LINE).unknown or "")
 
 
 @pytest.mark.parametrize(

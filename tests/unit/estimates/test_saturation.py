@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Window, as_floats
+from advisor.domain.fact import Fact
 from advisor.domain.policy import Policy
 from advisor.estimates import saturation
 from tests.unit.estimates.evidence import sheet
@@ -65,3 +66,17 @@ def test_an_engine_that_finished_nothing_while_requests_waited_has_no_rate_to_co
     evidence = _evidence(_engine([1, 1, 1], [0, 0, 0]))
     facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5))
     assert facts["demand_over_saturated_rate"].is_unknown
+
+
+def test_slots_in_which_a_fifth_was_preempted_do_not_tell_what_a_lower_cap_serves() -> None:
+    thrashing = _engine([5, 9, 7, 4], [57, 57, 57, 57])
+    steady = facts_with_preemptions(thrashing, [5, 5, 5, 5])
+    assert steady["saturated_requests_per_second"].number == pytest.approx(0.19)
+    # 12 of 57 are more than a fifth in two of the four slots, and two slots are too few
+    assert facts_with_preemptions(thrashing, [12, 12, 5, 5])["saturated_requests_per_second"].is_unknown
+
+
+def facts_with_preemptions(engine: EngineSeries, preemptions: list[float]) -> dict[str, Fact]:
+    deltas = {**engine.windows.deltas, "preemptions": as_floats(preemptions)}
+    counted = replace(engine, windows=replace(engine.windows, deltas=deltas))
+    return saturation.facts(_evidence(counted), POLICY, sheet(demand_requests_per_second_p99=0.25))

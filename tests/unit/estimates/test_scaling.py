@@ -11,7 +11,7 @@ from tests.unit.estimates.evidence import NOTHING, bounded, flags, sheet
 LARGE = replace(
     NOTHING,
     flags=flags(tensor_parallel_size=4, gpu_memory_utilization=0.92),
-    model=ModelInfo(weights_bytes=70e9),
+    model=ModelInfo(weights_bytes=70e9, kv_bytes_per_token=327_680),
     gpu=GpuInfo(memory_bytes=80e9, headroom_bytes=8e9),
 )
 
@@ -25,24 +25,36 @@ def test_each_option_has_the_pool_that_it_would_have() -> None:
     assert (shard["replicas"], shard["tensor_parallel_size"]) == (2, 8)
     assert shard["kv_pool_tokens"] == 1_387_939
     assert shard["kv_pool_tokens_all_replicas"] == 2 * 1_387_939
+    # from no headroom to twice of it, and the heads perhaps kept twice
+    assert (shard["kv_pool_tokens_low"], shard["kv_pool_tokens_high"]) == (596_313, 1_583_251)
 
 
 def test_at_least_one_replica_more_than_today() -> None:
     more, shard = scaling.options(NOTHING, sheet())
     assert (more["replicas"], more["kv_pool_tokens"], more["kv_pool_tokens_all_replicas"]) == (2, None, None)
-    assert "needs the model's weights" in str(shard["unknown"])
+    assert "neither the model's config.json nor kv_per_token is given" in str(shard["unknown"])
     assert scaling.options(NOTHING, sheet(replicas=3, recommended_replicas=bounded(1, 9)))[0]["replicas"] == 4
 
 
 @pytest.mark.parametrize(
     "evidence",
     [
-        replace(LARGE, model=ModelInfo()),
+        replace(LARGE, model=ModelInfo(weights_bytes=70e9)),
+        replace(LARGE, model=ModelInfo(kv_bytes_per_token=327_680)),
         replace(LARGE, gpu=GpuInfo()),
         replace(LARGE, flags=flags(tensor_parallel_size=4)),
-        replace(LARGE, model=ModelInfo(weights_bytes=700e9)),
+        replace(LARGE, model=ModelInfo(weights_bytes=700e9, kv_bytes_per_token=327_680)),
     ],
 )
-def test_a_pool_that_cannot_be_told_is_none(evidence: Evidence) -> None:
+def test_a_pool_that_cannot_be_told_is_none_with_the_reason(evidence: Evidence) -> None:
     shard = scaling.options(evidence, sheet(kv_bytes_per_token=327_680))[1]
     assert (shard["kv_pool_tokens"], shard["kv_pool_tokens_all_replicas"]) == (None, None)
+    assert shard["unknown"]
+
+
+def test_without_a_stated_headroom_the_option_has_bounds_only() -> None:
+    shard = scaling.options(replace(LARGE, gpu=GpuInfo(memory_bytes=80e9)), sheet())[1]
+    assert shard["kv_pool_tokens"] is None
+    # 8 x (73.6 - 8.75) GB less 8 x 0.2 GiB, / 327,680
+    assert shard["kv_pool_tokens_high"] == 1_578_009
+    assert "unknown" not in shard

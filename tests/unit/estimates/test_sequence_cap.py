@@ -80,9 +80,9 @@ def test_a_promise_that_was_never_measured_yields_no_raise() -> None:
     assert "run a sweep first" in (facts(PROMISED, memory_ceiling_guaranteed=47)["next_max_num_seqs"].unknown or "")
     busy = facts(capped(16, PROMISED), memory_ceiling_expected=200, running_max=16)["next_max_num_seqs"]
     assert "run a sweep first" in (busy.unknown or "")
-    # in a batch nobody waits for a token
+    # in a batch nobody waits for a token: four times what ran at once
     batch = replace(capped(16, PROMISED), workload="batch")
-    assert step(batch, memory_ceiling_expected=200, running_max=16) == 24
+    assert step(batch, memory_ceiling_expected=200, running_max=16) == 64
 
 
 def test_a_missed_objective_is_not_answered_by_a_raise() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.histogram import Floats
-from advisor.estimates import step_time
+from advisor.estimates import step_time, step_windows
 from advisor.estimates.step_time import StepTime
-from tests.unit.estimates.evidence import NOTHING, bounded, engine, sheet, windows
+from tests.unit.estimates.evidence import NOTHING, bounded, engine, flags, sheet, windows
 
 A, B, P = 0.010, 20e-6, 50e-6
 RATIO = 1160 / 211
@@ -47,14 +47,6 @@ def test_known_coefficients_are_found_again() -> None:
     assert fit.itl(24) == pytest.approx(0.0171, rel=0.03)
     assert fit.sequences_within(fit.itl(24)) == pytest.approx(24)
     assert (fit.windows, fit.r2) == pytest.approx((200, 1.0))
-
-
-def test_a_full_step_decodes_and_fills_up_with_prompts() -> None:
-    fit = step_time.fit(of(counters()))
-    assert isinstance(fit, StepTime)
-    # 10 + 24 x 0.02 + (2,048 - 24) x 0.05 = 111.68 ms
-    assert fit.full_step(24, 2_048) == pytest.approx(0.11168, rel=1e-3)
-    assert fit.full_step(24, 16) == pytest.approx(A + 24 * B, rel=1e-2)
 
 
 def test_noise_leaves_the_mix_line() -> None:
@@ -157,6 +149,77 @@ def test_an_engine_that_left_adds_nothing() -> None:
     both = replace(NOTHING, engines=(*of(counters()).engines, engine(name="1")))
     assert step_time.fit(both) == step_time.fit(of(counters()))
     assert isinstance(step_time.fit(NOTHING), str)
+
+
+def test_the_mix_line_as_facts() -> None:
+    facts = step_time.facts(LINE)
+    assert (facts["itl_base"].value, facts["itl_per_sequence"].value, facts["itl_base"].n) == (0.010, 0.3e-3, 100)
+    assert "few windows" in (step_time.facts("few windows")["itl_base"].unknown or "")
+
+
+def test_a_gap_over_pipeline_stages_is_no_step() -> None:
+    staged = replace(of(counters()), flags=flags(pipeline_parallel_size=2))
+    assert "2 pipeline stages" in str(step_time.fit(staged))
+
+
+@pytest.mark.parametrize(("slower", "alike"), [(1.2, True), (1.5, False)])
+def test_engines_of_unequal_speed_are_not_one_line(slower: float, alike: bool) -> None:
+    one, other = counters(), counters()
+    other["itl_sum"] = slower * other["itl_sum"]
+    both = replace(NOTHING, engines=(*of(one).engines, replace(of(other).engines[0], instance="b:8000")))
+    fit = step_time.fit(both)
+    assert isinstance(fit, StepTime) == alike
+    if not alike:
+        assert "engines differ at" in str(fit)
+        assert "on b:8000 0" in str(fit)
+
+
+def speculating(accepted: float, *, jump: float = 1.0) -> dict[str, Floats]:
+    """Gaps that carry so many tokens, and so many times that in the last tenth of the windows."""
+    deltas = counters()
+    times = np.where(np.arange(200) < 180, 1.0, jump)
+    return deltas | {
+        "ttft_count": np.full(200, 50.0),
+        "generation_tokens": accepted * times * (deltas["itl_count"] + 50),
+    }
+
+
+def test_several_tokens_a_gap_make_a_token_faster() -> None:
+    fit = step_time.fit(of(speculating(2.5)))
+    assert isinstance(fit, StepTime)
+    assert fit.tokens_per_gap == pytest.approx(2.5)
+    # 17.1 ms a gap at 24 sequences are 6.84 ms a token
+    assert fit.sequences_within(fit.itl(24) / 2.5) == pytest.approx(24)
+
+
+def test_windows_of_another_acceptance_are_left_out() -> None:
+    fit = step_time.fit(of(speculating(2.5, jump=1.5)))
+    assert isinstance(fit, StepTime)
+    assert (fit.windows, fit.tokens_per_gap) == pytest.approx((180, 2.5))
+
+
+def test_only_windows_with_requests_as_long_as_now() -> None:
+    deltas = counters()
+    late = np.arange(200) >= 150
+    # the last quarter has contexts ten times as long and steps 3 ms longer
+    deltas["itl_sum"] = deltas["itl_sum"] + np.where(late, 0.003 * deltas["itl_count"], 0.0)
+    deltas |= {"finished": np.full(200, 20.0), "generation_tokens": np.full(200, 4000.0)}
+    deltas["prompt_tokens"] = np.where(late, 200_000.0, 20_000.0)
+    fit = step_time.fit(of(deltas))
+    assert isinstance(fit, StepTime)
+    assert (fit.windows, fit.base) == pytest.approx((50, A + 0.003), rel=1e-3)
+
+
+def test_windows_are_joined_until_they_hold_ten_requests() -> None:
+    # forty loads that last five windows of two requests each
+    lasting = {name: np.repeat(values, 5) for name, values in counters(40).items()}
+    fit = step_time.fit(of(lasting | {"finished": np.full(200, 2.0)}))
+    assert isinstance(fit, StepTime)
+    assert (fit.windows, fit.base) == pytest.approx((40, A), rel=1e-3)
+    # one in each: ten joined would leave 20 windows, six leave 33
+    points = step_windows.gather(of(lasting | {"finished": np.full(200, 1.0)}))
+    assert points is not None
+    assert points.batch.size == 33
 
 
 LINE = StepTime(0.010, 0.3e-3, None, None, 0.9, 0.001, 100, 24.0)

@@ -8,14 +8,14 @@ import pytest
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
 from advisor.estimates import token_budget
-from advisor.estimates.step_time import StepTime
+from advisor.estimates.full_step import FullStep
 from tests.unit.estimates.evidence import NOTHING, bounded, buckets, engine, flags, gauges, joint, log, sheet, windows
 
-STEP = StepTime(0.010, 0.3e-3, 50e-6, 20e-6, 0.9, 0.001, 100, 24.0)
+STEP = FullStep(base=0.010, per_sequence=20e-6, per_prompt_token=50e-6, windows=100)
 
 
-def facts(evidence: Evidence, step: StepTime | str = "not fitted", **known: float) -> dict[str, Fact]:
-    return token_budget.facts(evidence, step, sheet(**known))
+def facts(evidence: Evidence, work: FullStep | str = "not fitted", **known: float) -> dict[str, Fact]:
+    return token_budget.facts(evidence, work, sheet(**known))
 
 
 def budgeted(prompt: int, output: int, budget: int = 2048) -> Evidence:
@@ -111,9 +111,7 @@ def test_only_windows_in_which_requests_wait_count() -> None:
 
 
 def test_the_share_needs_the_cost_of_a_prompt_token() -> None:
-    assert "not fitted" in (facts(waiting(FULL))["prefill_share_of_budget"].unknown or "")
-    line = replace(STEP, per_prompt_token=None, per_decoding_sequence=None)
-    assert "moved together" in (facts(waiting(FULL), line)["prefill_share_of_budget"].unknown or "")
+    assert facts(waiting(FULL))["prefill_share_of_budget"].unknown == "not fitted"
 
 
 def test_an_empty_window_has_no_rate() -> None:

@@ -199,11 +199,11 @@ def test_a_whole_life_ends_verified() -> None:
     (record,) = lived(
         (0, evaluation(raise_cap())),
         (1, evaluation(running=24.0)),
-        (27, evaluation(running=24.0, facts=better)),
-        (28, evaluation(running=24.0)),
+        (170, evaluation(running=24.0, facts=better)),
+        (171, evaluation(running=24.0)),
     )
     (score,) = record.scores
-    assert (record.state, record.since) == ("verified", NOW + 27 * HOUR)
+    assert (record.state, record.since) == ("verified", NOW + 170 * HOUR)
     assert (score.before, score.low, score.high, score.after, score.held) == (1.84, 0.5, 0.7, 0.61, True)
     (track,) = track_records([record])
     assert (track.rule, track.followed, track.held, track.regressed, track.undecided) == (RULE, 1, 1, 0, 0)

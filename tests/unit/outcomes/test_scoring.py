@@ -50,11 +50,11 @@ def test_the_noise_of_a_ratio_is_a_tenth_of_its_nearer_end(
     assert holds(Prediction("slo_attainment", None, low, high, "ratio"), measured(after, source="log"), Terms()) is held
 
 
-def judged(**facts: Fact) -> AdviceRecord:
-    """Advice of NOW, applied an hour later and looked at after two days."""
+def judged(days: float = 8.0, /, **facts: Fact) -> AdviceRecord:
+    """Advice of NOW, applied an hour later and looked at after eight days, without any figure by the hour."""
     records = advance((), [evaluation(raise_cap())], NOW)
     records = advance(records, [evaluation(running=24.0)], NOW + HOUR)
-    (record,) = advance(records, [evaluation(running=24.0, facts=facts)], NOW + 2 * DAY)
+    (record,) = advance(records, [evaluation(running=24.0, facts=facts)], NOW + days * DAY)
     return record
 
 
@@ -79,7 +79,7 @@ def test_one_prediction_that_clearly_failed_is_a_regression() -> None:
         ),
         ({"ttft_p99": unknown("no bucket")}, "no bucket"),
         (
-            {"ttft_p99": measured(0.6, source="log").over("2026-11-24T16:00:00Z/2026-12-01T16:00:00Z")},
+            {"ttft_p99": measured(0.6, source="log").over("2026-11-24T16:00:00Z/2026-12-07T16:00:00Z")},
             "it still covers days from before the change",
         ),
     ],
@@ -94,14 +94,31 @@ def test_what_cannot_be_compared_stays_applied_with_a_note(facts: dict[str, Fact
 
 
 def test_a_fact_of_the_new_epoch_is_judged_though_it_began_a_little_before_it_was_noticed() -> None:
-    # Noticed at 17:00 on Sunday, restarted at 16:30: 47.0 of 47.5 hours lie after.
-    fact = measured(0.6, source="log").over("2026-11-29T16:30:00Z/2026-12-01T16:00:00Z")
+    # Noticed at 17:00 on Sunday, restarted at 16:30: 191.0 of 191.5 hours lie after.
+    fact = measured(0.6, source="log").over("2026-11-29T16:30:00Z/2026-12-07T16:00:00Z")
     assert judged(ttft_p99=fact).state == "verified"
 
 
 def test_nothing_is_judged_before_a_day_was_observed() -> None:
     early = judged(ttft_p99=measured(0.6, source="log"), observed_seconds=measured(23 * HOUR, source="gauges"))
     assert (early.state, early.scores) == ("applied", ())
+
+
+def test_what_is_not_told_hour_by_hour_is_compared_after_a_whole_week() -> None:
+    early = judged(2.0, ttft_p99=measured(2.4, source="log"))
+    assert (early.state, early.scores[0].note) == (
+        "applied",
+        "not told hour by hour: compared after a whole week, 2.0 of 7 days so far",
+    )
+
+
+def test_what_does_not_move_with_the_load_needs_no_week() -> None:
+    fewer = Prediction("refused_share_now", 0.03, None, 0.001, "ratio")
+    records = advance((), [evaluation(raise_cap(prediction=(fewer,)))], NOW)
+    records = advance(records, [evaluation(running=24.0)], NOW + HOUR)
+    facts = {"refused_share_now": measured(0.0004, source="log")}
+    (record,) = advance(records, [evaluation(running=24.0, facts=facts)], NOW + 2 * DAY)
+    assert record.state == "verified"
 
 
 def test_demand_may_differ_by_three_tenths_and_lengths_by_a_quarter() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -136,6 +137,28 @@ def test_what_cannot_be_drawn_is_an_error_in_one_line() -> None:
         charts.png(Pictures(empty), "chat")
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("the chart was not drawn: ")
+
+
+def test_a_bad_drawing_costs_only_itself() -> None:
+    empty = LengthPicture((), (), 0, None, None, None, "log")
+    drawn = charts.pngs([(Pictures(LENGTHS), "a"), (Pictures(empty), "b"), (Pictures(None, CURVE), "c")])
+    assert [isinstance(one, bytes) for one in drawn] == [True, False, True]
+    assert drawn[0] == charts.png(Pictures(LENGTHS), "a")
+
+
+def test_twenty_charts_take_one_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[int] = []
+    run = subprocess.run
+
+    def counted(*given: Any, **options: Any) -> Any:
+        children.append(1)
+        return run(*given, **options)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    drawn = charts.pngs([(Pictures(LENGTHS), f"chat-{n}") for n in range(charts.MOST_A_CHILD + 1)])
+    assert all(isinstance(one, bytes) for one in drawn)
+    assert len(children) == 2
+    assert charts.pngs([]) == []
 
 
 def test_a_child_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

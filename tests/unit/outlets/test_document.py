@@ -17,11 +17,11 @@ from tests.unit.outlets import samples
 FACT_KEYS = ["value", "unit", "low", "high", "n", "window", "source", "basis", "unknown"]
 DEPLOYMENT_KEYS = [
     *("name", "engine", "engine_version", "replicas", "workload", "status", "slo", "flags", "facts", "advice"),
-    *("findings", "undetermined", "not_fired", "observed", "pictures"),
+    *("findings", "undetermined", "not_fired", "observed", "pictures", "canaries"),
 ]
 ADVICE_KEYS = [
     *("id", "rule", "state", "verdict", "knob", "current", "recommended", "flag", "severity", "confidence"),
-    *("confidence_basis", "reason", "evidence", "prediction", "verify", "undo", "options", "title"),
+    *("confidence_basis", "reason", "evidence", "prediction", "verify", "undo", "options", "title", "trial"),
 ]
 
 

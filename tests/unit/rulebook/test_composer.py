@@ -151,7 +151,7 @@ def predicted(facts: FactSheet, **expect: str) -> tuple[Prediction, ...]:
         ({"metric": "kv_usage_p95", "scales": "with_knob"}, 0.04, 0.06),
         ({"metric": "waiting_p95", "scales": "against_knob"}, 20, 30),
         ({"metric": "waiting_p95", "scales": "down"}, None, 30),
-        ({"metric": "waiting_p95", "scales": "to_zero"}, 0, 30),
+        ({"metric": "waiting_p95", "scales": "to_zero"}, 0, 3),
         ({"metric": "itl_mean", "at_least": "itl_mean", "at_most": "itl_at_next_cap"}, 0.018, 0.021),
         ({"metric": "slo_attainment_tpot", "at_least": "slo_target"}, 0.99, None),
     ],

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.catalogue import CATALOGUE, WORDS
 from advisor.domain.errors import ConfigError
-from advisor.rulebook.condition import OPERATORS, STATES, WORDS, known_fact, parse
+from advisor.rulebook.condition import OPERATORS, STATES, known_fact, parse
 from tests.unit.rulebook.samples import sheet
 
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from advisor import rule_pack
 from advisor.domain.advice import Advice, Judgement
-from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.catalogue import CATALOGUE, WORDS
 from advisor.domain.evidence import Evidence, Slo
 from advisor.domain.fact import Basis, Fact, FactSheet, unknown
+from advisor.domain.numbers import setting
 from advisor.rulebook import casebook
 from advisor.rulebook.arbiter import CANNOT_TELL, advise, order
 from advisor.rulebook.judge import judge
@@ -35,6 +36,9 @@ CHANGING = [(rule, stated) for rule, stated in FIRING if rule.advise and rule.ad
 TARGETS = {rule.advise.to for rule in RULES if rule.advise and rule.advise.to}
 ASKED = sorted({c.fact for rule in RULES for c in rule.condition.conditions()} | TARGETS)
 PLANS = {rule.id for rule in RULES if rule.plans}
+CANNOT_SERVE = {rule.id for rule in RULES if rule.id.startswith("startup/")} | {"memory/limit-above-pool"}
+"""They change what the engine refuses to start with, or can never serve: there is no traffic to harm."""
+RESHAPE = {"startup/weights-fill-memory", "capacity/sharded-beyond-need", "workload/two-populations"}
 FLAG_FACTS = ("max_num_seqs", "max_model_len", "max_num_batched_tokens")
 RATIOS = st.sampled_from([0.0, 0.001, 0.004, 0.005, 0.05, 0.3, 0.59, 0.6, 0.75, 0.9, 0.95, 0.99, 1.0, 1.3])
 COUNTS = st.sampled_from([0.0, 1.0, 2.0, 7.5, 8.0, 12.0, 16.0, 24.0, 40.0, 256.0, 1024.0])
@@ -49,8 +53,8 @@ SLOS = st.sampled_from([Slo(0.04, 0.2, 2.0), Slo(0.04, 0.2, 2.0), Slo(tpot_secon
 def facts(draw: st.DrawFn, name: str) -> Fact:
     """One fact, in any of its shapes."""
     spec = CATALOGUE[name]
-    if name == "binding_ceiling":
-        return Fact(value=draw(st.sampled_from(["memory", "latency", "budget", "demand"])), source="drawn")
+    if name in WORDS:
+        return Fact(value=draw(st.sampled_from(WORDS[name])), source="drawn")
     shape = draw(st.sampled_from(["known", "known", "known", "unknown", "bounded"]))
     values = BY_UNIT.get(spec.unit, COUNTS)
     basis, n = draw(st.sampled_from(BASES)), draw(st.sampled_from([None, 3, 10_000]))
@@ -125,11 +129,12 @@ def test_what_is_recommended_is_a_number_that_a_server_takes(situation: tuple[Ev
     for advice in judgement.advice:
         if advice.knob is not None:
             assert advice.recommended is not None
-            assert advice.recommended >= 1
-            assert float(advice.recommended).is_integer()
+            share = advice.knob == "gpu_memory_utilization"
+            assert 0 < advice.recommended <= 1 if share else advice.recommended >= 1
+            assert share or float(advice.recommended).is_integer()
         if advice.verdict == "change_flag":
             assert advice.flag is not None
-            assert advice.flag.endswith(f" {int(advice.recommended or 0)}")
+            assert advice.flag.endswith(f" {setting(advice.recommended or 0)}")
             assert advice.recommended != advice.current
         if advice.verdict == "add_replicas" and advice.current is not None:
             assert (advice.recommended or 0) > advice.current
@@ -140,9 +145,10 @@ def test_what_is_recommended_is_a_number_that_a_server_takes(situation: tuple[Ev
 def test_the_cap_is_never_raised_into_churn_or_a_full_cache(situation: tuple[Evidence, FactSheet]) -> None:
     judgement, known = judged(situation)
     for advice in judgement.advice:
-        if raises(advice, "max_num_seqs"):
-            assert (known["preempted_share"].floor or 0.0) < 0.005
-            assert (known["kv_usage_p95"].floor or 0.0) < 0.6
+        if advice.rule not in CANNOT_SERVE and raises(advice, "max_num_seqs"):
+            batch = advice.rule == "concurrency/batch-cap-below-memory"
+            assert (known["preempted_share"].floor or 0.0) < (0.05 if batch else 0.005)
+            assert batch or (known["kv_usage_p95"].floor or 0.0) < 0.6
 
 
 @given(situations())
@@ -151,7 +157,11 @@ def test_the_cap_is_lowered_only_for_a_failure_that_demand_allows(situation: tup
     judgement, known = judged(situation)
     for advice in judgement.advice:
         current = advice.current
-        if advice.rule not in PLANS and advice.knob == "max_num_seqs" and (advice.recommended or 0) < (current or 0):
+        if (
+            advice.rule not in PLANS | CANNOT_SERVE
+            and advice.knob == "max_num_seqs"
+            and (advice.recommended or 0) < (current or 0)
+        ):
             attained, asked = known["slo_attainment_tpot"].ceiling, known["slo_target"].floor
             failing = attained is not None and asked is not None and attained < asked
             churning = (known["preempted_share"].floor or 0.0) >= 0.005
@@ -165,7 +175,11 @@ def test_the_limit_is_lowered_only_on_a_full_uncensored_week(situation: tuple[Ev
     judgement, known = judged(situation)
     for advice in judgement.advice:
         current = advice.current
-        if advice.rule not in PLANS and advice.knob == "max_model_len" and (advice.recommended or 0) < (current or 0):
+        if (
+            advice.rule not in PLANS | CANNOT_SERVE
+            and advice.knob == "max_model_len"
+            and (advice.recommended or 0) < (current or 0)
+        ):
             assert (known["observed_days"].floor or 0.0) >= 7
             assert (known["length_coverage"].floor or 0.0) >= 0.95
             assert at_most(known["refused_share_now"], 0.001)
@@ -177,7 +191,11 @@ def test_the_limit_is_lowered_only_on_a_full_uncensored_week(situation: tuple[Ev
 def test_replicas_are_only_added_where_demand_exceeds_them(situation: tuple[Evidence, FactSheet]) -> None:
     judgement, known = judged(situation)
     for advice in judgement.advice:
-        assert advice.verdict not in ("remove_replicas", "reshard", "split_workload")
+        if advice.verdict == "remove_replicas":
+            assert 1 <= (advice.recommended or 0) < (known["replicas"].floor or 0.0)
+            assert (known["slo_attainment"].floor or 0.0) >= (known["slo_target"].ceiling or 1.0)
+            assert (known["observed_seconds"].floor or 0.0) >= 6.5 * 86_400
+        assert advice.verdict not in ("reshard", "split_workload") or advice.rule in RESHAPE
         if advice.verdict == "add_replicas":
             pressure = max((known[n].floor or 0.0) for n in ("demand_over_capacity", "demand_over_saturated_rate"))
             assert pressure > 1.0

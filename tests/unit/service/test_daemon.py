@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,78 +13,7 @@ import pytest
 from advisor.domain.errors import StoreError
 from advisor.service.daemon import Daemon, _Clock
 from advisor.store import Store
-
-EVIDENCE = Path(__file__).parents[3] / "config" / "examples" / "chat-70b.yaml"
-PATIENCE_SECONDS = 60.0
-
-
-@dataclass
-class Running:
-    """A daemon and everything it said so far to systemd and to its log."""
-
-    process: subprocess.Popen[bytes]
-    manager: socket.socket
-    log_file: Path
-    told: list[str]
-
-    def hears(self, text: str) -> None:
-        """Wait until systemd hears something that holds `text`."""
-        self.manager.settimeout(PATIENCE_SECONDS)
-        while not any(text in one for one in self.told):
-            self.told.append(self.manager.recv(4096).decode())
-
-    def says(self, text: str) -> None:
-        """Wait until the log holds `text`."""
-        eventually(lambda: text in self.log, f"{text!r} in the log")
-
-    @property
-    def log(self) -> str:
-        """What it wrote to stderr."""
-        return self.log_file.read_text(encoding="utf-8")
-
-    @property
-    def url(self) -> str:
-        """Where its page is."""
-        return next(word.partition("=")[2] for word in self.log.split() if word.startswith("web=http"))
-
-    def get(self, path: str) -> str:
-        """What its page answers."""
-        with urllib.request.urlopen(self.url + path, timeout=20) as answer:
-            body: bytes = answer.read()
-        return body.decode()
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-
-
-def configure(folder: Path, more: str = "") -> Path:
-    path = folder / "advisor.yaml"
-    path.write_text(
-        f"evidence: [{EVIDENCE}]\nstore: {{path: {folder}/advisor.db}}\nweb: {{listen: '127.0.0.1:0'}}\n{more}",
-        encoding="utf-8",
-    )
-    return path
-
-
-@contextmanager
-def daemon(config: Path) -> Iterator[Running]:
-    with ExitStack() as held:
-        manager = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-        address, log_file = config.with_name("notify"), config.with_name("log")
-        address.unlink(missing_ok=True)
-        manager.bind(str(address))
-        environment = {**os.environ, "NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "60000000"}
-        log = held.enter_context(log_file.open("wb"))
-        command = [sys.executable, "-m", "advisor", "run", "-c", str(config)]
-        process = held.enter_context(subprocess.Popen(command, env=environment, stderr=log))
-        try:
-            yield Running(process, manager, log_file, [])
-        finally:
-            process.kill()
+from tests.unit.service.running import configure, daemon, eventually
 
 
 def test_from_start_to_stop(tmp_path: Path) -> None:

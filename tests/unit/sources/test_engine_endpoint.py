@@ -146,18 +146,59 @@ def test_several_api_processes_do_not_tell_when_they_began() -> None:
     assert only({"/metrics": text + created}).engines[0].epoch_start == 2000
 
 
+SGLANG = b"""sglang:num_running_reqs{model_name="chat",tp_rank="0"} 3
+sglang:num_queue_reqs{model_name="chat",tp_rank="0"} 1
+sglang:max_total_num_tokens{model_name="chat",tp_rank="0"} 367404
+"""
+TGI = b"""# TYPE tgi_request_success counter
+tgi_request_success 12
+tgi_batch_current_size 3
+tgi_queue_size 1
+"""
+
+
+def test_sglang_is_asked_under_the_old_name_where_the_new_one_is_missing() -> None:
+    info = b'{"model_path":"org/chat","served_model_name":"chat","max_running_requests":64,"version":"0.5.2"}'
+    for path in ("/server_info", "/get_server_info"):
+        found = only({"/metrics": SGLANG, path: info})
+        assert (found.engine_kind, found.version_hint) == ("sglang", "0.5.2")
+        assert found.flags["max_num_seqs"] == Flag(64, "server_info")
+        assert found.reported_pool is not None
+        assert found.reported_pool.tokens == 367_404
+
+
+def test_tgi_tells_by_its_info_which_model_it_serves_and_its_limits() -> None:
+    info = b'{"model_id":"org/chat","max_total_tokens":8192,"max_input_tokens":8191,"version":"3.3.7"}'
+    found = only({"/metrics": TGI, "/info": info})
+    assert (found.engine_kind, found.labels, found.version_hint) == ("tgi", {"model_name": "org/chat"}, "3.3.7")
+    assert found.flags["max_model_len"] == Flag(8192, "server_info")
+    assert found.flags["max_input_tokens"] == Flag(8191, "server_info")
+
+
+def test_trtllm_keeps_its_prometheus_page_elsewhere() -> None:
+    page = b'trtllm_num_requests_running{model_name="m"} 2\ntrtllm_max_batch_size_static{model_name="m"} 64\n'
+    found = only({"/metrics": b'[{"iter": 1}]', "/prometheus/metrics": page})
+    assert found.engine_kind == "trtllm"
+    assert found.flags["max_num_seqs"].value == 64
+
+
+def test_llamacpp_tells_its_slots() -> None:
+    props = b'{"total_slots":4,"default_generation_settings":{"n_ctx":4096}}'
+    found = only({"/metrics": b"llamacpp:requests_processing 2\n", "/props": props})
+    assert (found.engine_kind, found.flags["max_num_seqs"].value) == ("llamacpp", 4)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "shows no vllm:num_requests_running; is it a vLLM server?"),
-        (b"sglang:num_running_reqs 3\n", "shows no vllm:num_requests_running"),
-        (b"<html>vllm:</html>", "shows no vllm:num_requests_running"),
-        (b'vllm:num_requests_running{model_name="m"} NaN\n', "shows no vllm:num_requests_running"),
+        (b"", "shows none of vllm:num_requests_running, sglang:num_running_reqs, tgi_batch_current_size"),
+        (b"<html>vllm:</html>", "shows none of vllm:num_requests_running"),
+        (b'vllm:num_requests_running{model_name="m"} NaN\n', "shows none of vllm:num_requests_running"),
         (b'vllm:num_requests_running{model_name="m} 1\n', "is not in Prometheus's text format"),
         (b'vllm:num_requests_running{model_name="m"} many\n', "is not in Prometheus's text format"),
     ],
 )
-def test_a_page_that_is_not_vllms(body: bytes, message: str) -> None:
+def test_a_page_that_is_no_engines(body: bytes, message: str) -> None:
     with pytest.raises(SourceError, match=r"/metrics") as caught:
         read({"/metrics": body})
     assert message in str(caught.value)

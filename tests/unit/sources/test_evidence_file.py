@@ -158,7 +158,10 @@ def test_flags_as_people_write_them(tmp_path: Path) -> None:
         ("replicas: 0", "2:10: deployments.chat.replicas: '0' is not plausible here"),
         ("replicas: true", "2:10: deployments.chat.replicas: 'True' is not a quantity"),
         ("engine_version: 0.30", "2:10: deployments.chat.engine_version: expected a valid string, got a number"),
-        ("engine: vlm", "2:10: deployments.chat.engine: expected 'vllm', 'sglang' or 'tgi', got text"),
+        (
+            "engine: vlm",
+            "2:10: deployments.chat.engine: expected 'vllm', 'sglang', 'tgi', 'trtllm', 'llamacpp' or 'dynamo'",
+        ),
         ("facts: {running_p94: 8}", "2:18: unknown fact 'running_p94'; did you mean 'running_p95'?"),
         (
             "facts: {kv_usage_p95: 6}",

@@ -82,10 +82,21 @@ def test_an_epoch_begins_with_the_process() -> None:
     found = only(gauges=[running([5, 6, 7, 8])], windows=[finished], starts=[process_start(150)])
     (engine,) = found.engines
     assert engine.epoch_start == 150
+    assert engine.epoch_cause == "restarted"
     assert engine.samples.running.tolist() == [7, 8]
     assert engine.windows.start.tolist() == [150, 180]
     assert engine.windows.end.tolist() == [180, 240]
     assert engine.windows.deltas["finished"].tolist() == [4, 6]
+
+
+def test_what_a_server_repeats_after_a_restart_is_of_the_process_before() -> None:
+    # started at 110; at 120 and 180 Prometheus still gave the last readings before it
+    finished = one("vllm:request_success_total", [90, 90, 90, 4], finished_reason="stop")
+    found = only(gauges=[running([16, 16, 16, 7])], windows=[finished], starts=[process_start(110)])
+    (engine,) = found.engines
+    assert engine.epoch_start == 110
+    assert engine.samples.running.tolist() == [7]
+    assert engine.windows.deltas["finished"].tolist() == [4]
 
 
 def test_a_start_before_the_time_read_dates_the_epoch_and_is_no_reading() -> None:
@@ -100,6 +111,7 @@ def test_without_process_start_a_reset_begins_an_epoch() -> None:
     counters = [one("vllm:generation_tokens_total", [90, 100, 4, 10]), one("vllm:prompt_tokens_total", [9, 10, 1, 2])]
     (engine,) = only(gauges=[running([5, 6, 7, 8])], windows=counters).engines
     assert engine.epoch_start == 180
+    assert engine.epoch_cause == "counters_reset"
     assert engine.samples.running.tolist() == [7, 8]
     assert engine.windows.deltas["generation_tokens"].tolist() == [6]
 
@@ -108,9 +120,11 @@ def test_a_change_of_the_cache_configuration_begins_an_epoch() -> None:
     changed = [config([1, 1]), config([1, 1], start=180, num_gpu_blocks="900")]
     (engine,) = only(gauges=[running([5, 6, 7, 8])], configs=changed).engines
     assert engine.epoch_start == 180
+    assert engine.epoch_cause == "changed"
     relabelled = [config([1, 1]), config([1, 1], start=180, sliding_window="None")]
     (engine,) = only(gauges=[running([5, 6, 7, 8])], configs=relabelled).engines
     assert engine.epoch_start == 60
+    assert engine.epoch_cause == "first_seen"
 
 
 def test_a_restart_explains_the_new_configuration_that_is_seen_later() -> None:
@@ -119,6 +133,7 @@ def test_a_restart_explains_the_new_configuration_that_is_seen_later() -> None:
         gauges=[running([5] * 30)], configs=changed, starts=[process_start(100), process_start(400, start=600)]
     )
     assert found.engines[0].epoch_start == 400
+    assert found.engines[0].epoch_cause == "changed"
     assert found.reported_pool is not None
     assert found.reported_pool.tokens == 900 * 16
 

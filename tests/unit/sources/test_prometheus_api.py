@@ -110,7 +110,7 @@ def test_an_empty_server_is_partial_and_says_what_to_look_at() -> None:
         reading = read_prometheus(PrometheusOptions(url=url), Window(0, 7200))
     assert reading.deployments == ()
     assert reading.state.status == "partial"
-    assert "no vllm:num_requests_running in 2.0 h" in reading.state.detail
+    assert "none of vllm:num_requests_running, sglang:num_running_reqs" in reading.state.detail
     assert reading.queries == 1
 
 

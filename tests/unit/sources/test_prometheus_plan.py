@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain.errors import SourceError
+from advisor.engines import METRICS
 from advisor.sources.prometheus_plan import (
     GAUGES,
     INFO,
@@ -24,7 +25,7 @@ KINDS = (GAUGES, WINDOWS, WHOLE, INFO)
 
 
 def fleet(engines: int, scrape: float = 15.0) -> Fleet:
-    return Fleet(engines, engines * WEEK, 0, WEEK, scrape, frozenset({"vllm"}))
+    return Fleet(engines, {"vllm": engines * WEEK}, 0, WEEK, scrape, frozenset({"vllm"}))
 
 
 def test_a_small_fleet_is_read_as_finely_as_is_useful() -> None:
@@ -49,7 +50,7 @@ def test_a_budget_that_cannot_be_kept_is_said() -> None:
 @given(st.integers(1, 2000), st.integers(6_000_000, 50_000_000), st.sampled_from((5.0, 15.0, 25.0, 60.0, 300.0)))
 def test_the_whole_plan_keeps_the_budget(engines: int, budget: int, scrape: float) -> None:
     found = fleet(engines, scrape)
-    planned = sum(found.engine_seconds / step_seconds(kind, found, budget) * kind.series for kind in KINDS)
+    planned = sum(found.series_seconds(kind) / step_seconds(kind, found, budget) for kind in KINDS)
     assert planned <= budget
 
 
@@ -65,15 +66,45 @@ def test_the_quoting_of_promql() -> None:
     assert quoted('a"b\\c\nd{}é') == r'"a\"b\\c\nd{}é"'
 
 
+ONLY_VLLM = (METRICS["vllm"],)
+
+
 def test_user_values_stay_inside_their_quotes() -> None:
-    selectors = Selectors({"model_name": 'x"} or vector(1) #', "cluster": "east"})
-    assert selectors.running == r'vllm:num_requests_running{cluster="east",model_name="x\"} or vector(1) #"}'
-    assert selectors.named(("a", "b")).startswith('{__name__=~"a|b",cluster="east",model_name="x\\"}')
+    selectors = Selectors({"model_name": 'x"} or vector(1) #', "cluster": "east"}, ONLY_VLLM)
+    pairs = r'cluster="east",model_name="x\"} or vector(1) #"'
+    assert selectors.running == f'{{__name__=~"vllm:num_requests_running",{pairs}}}'
+    assert selectors.marked("timestamp({})") == f"timestamp(vllm:num_requests_running{{{pairs}}})"
+    assert selectors.named(("a", "b")) == f'{{__name__=~"a|b",{pairs}}}'
 
 
 def test_series_of_everybody_are_restricted_to_the_engines_of_a_few_jobs() -> None:
-    query = Selectors({}).of_engines("up", {"vllm", "a.b|c"})
-    assert query == r'up{job=~"a\\.b\\|c|vllm"} and on (job, instance) vllm:num_requests_running{}'
-    many = Selectors({}).of_engines("up", {f"job{i}" for i in range(51)}, 'method="POST"')
-    assert many == 'up{method="POST"} and on (job, instance) vllm:num_requests_running{}'
-    assert Selectors({}).of_engines("up", {""}).startswith("up{} and on")
+    engines = 'and on (job, instance) {__name__=~"vllm:num_requests_running"}'
+    selectors = Selectors({}, ONLY_VLLM)
+    query = selectors.of_engines("up", {"vllm", "a.b|c"})
+    assert query == rf'{{__name__=~"up",job=~"a\\.b\\|c|vllm"}} {engines}'
+    many = selectors.of_engines("up", {f"job{i}" for i in range(51)}, 'method="POST"')
+    assert many == f'{{__name__=~"up",method="POST"}} {engines}'
+    assert selectors.of_engines("up", {""}) == f'{{__name__=~"up"}} {engines}'
+
+
+def test_a_mixed_fleet_is_found_by_one_query_that_tells_the_kinds_apart() -> None:
+    query = Selectors({}, (METRICS["vllm"], METRICS["tgi"])).marked("count_over_time({}[300s])", "kind")
+    assert query == (
+        'label_replace(count_over_time(vllm:num_requests_running{}[300s]), "kind", "vllm", "", "") or '
+        'label_replace(count_over_time(tgi_batch_current_size{}[300s]), "kind", "tgi", "", "")'
+    )
+
+
+def test_a_mixed_fleet_shares_the_budget_by_the_series_of_each_kind() -> None:
+    mixed = Fleet(3, {"vllm": 2 * WEEK, "llamacpp": WEEK}, 0, WEEK, 15.0, frozenset())
+    # 2 engines of 68 series and one of 4, a week long each
+    assert mixed.series_seconds(WINDOWS) == (2 * 68 + 4) * WEEK
+    assert mixed.most_series(WINDOWS) == 3 * 68
+    assert [metrics.engine for metrics in mixed.kinds] == ["llamacpp", "vllm"]
+
+
+def test_what_no_kind_exposes_is_not_asked_for() -> None:
+    llama = Selectors({}, (METRICS["llamacpp"],))
+    assert llama.configs({"a"}) is None
+    assert llama.answers({"a"}) is None
+    assert "sglang:max_total_num_tokens|" in (Selectors({}, (METRICS["sglang"],)).configs({"a"}) or "")

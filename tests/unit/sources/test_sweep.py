@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.domain.errors import ConfigError, SourceError
 from advisor.domain.evidence import SweepPoint
 from advisor.sources import sweep
 from advisor.sources.sweep import read_sweep, read_sweeps
 
+CAPTURES = Path(__file__).parents[2] / "captures"
 VLLM: dict[str, Any] = {
     "model_id": "openai/gpt-oss-120b",
     "num_prompts": 500,
@@ -86,14 +91,14 @@ def guidellm(*runs: tuple[dict[str, Any], float]) -> dict[str, Any]:
 def test_vllm_bench_serve(tmp_path: Path) -> None:
     read = read_sweep(written(tmp_path, "conc128.json", VLLM))
     (point,) = read.points
-    assert point == SweepPoint(128, 45.242 / 1000, 1134.59 / 1000, 11.9822, "p99")
+    assert point == SweepPoint(128, 45.242 / 1000, 1134.59 / 1000, 11.9822, "p99", 500)
     assert read.source == "sweep conc128.json of openai/gpt-oss-120b"
 
 
 def test_without_a_p99_the_mean_is_said_to_be_one(tmp_path: Path) -> None:
     run = {k: v for k, v in VLLM.items() if not k.startswith("p99")}
     (point,) = read_sweep(written(tmp_path, "run.json", run)).points
-    assert point == SweepPoint(128, 11.3525 / 1000, 498.67 / 1000, 11.9822, "mean")
+    assert point == SweepPoint(128, 11.3525 / 1000, 498.67 / 1000, 11.9822, "mean", 500)
 
 
 def test_fewer_requests_than_the_limit_cannot_have_run_together(tmp_path: Path) -> None:
@@ -216,6 +221,84 @@ def test_mistakes_in_own_points_name_their_place(tmp_path: Path, content: str, m
     assert str(caught.value).startswith(f"{file}{message}")
 
 
+def test_medians_and_a_mean_end_to_end_bound_the_time_per_token(tmp_path: Path) -> None:
+    run = json.loads(SGLANG_OLD.splitlines()[0]) | {"total_output_tokens": 601_200, "mean_e2e_latency_ms": 12_000.0}
+    (point,) = read_sweep(written(tmp_path, "online.jsonl", run)).points
+    # 12 s x 1,200 / (601,200 - 1,200) = 24 ms; 19.42 ms x 600,000 / 296.86 s = 39.25 decoding
+    assert point.tpot_seconds == pytest.approx(0.024)
+    assert point.at_most
+    assert point.concurrency == pytest.approx(39.25, abs=0.01)
+    assert point.computed
+
+
+def test_flags_stand_in_the_metadata_of_vllm_and_the_server_info_of_sglang(tmp_path: Path) -> None:
+    told = VLLM | {"max_num_seqs": "64", "enable_prefix_caching": "true", "quantization": ""}
+    assert read_sweep(written(tmp_path, "a.json", told)).flags == {"max_num_seqs": 64, "enable_prefix_caching": True}
+    told = VLLM | {
+        "model_id": None,
+        "server_info": {"tp_size": 4, "model_path": "org/model", "chunked_prefill_size": -1},
+    }
+    read = read_sweep(written(tmp_path, "b.json", told))
+    assert (read.flags, read.model) == ({"tensor_parallel_size": 4}, "org/model")
+
+
+def test_runs_of_other_conditions_are_not_one_sweep(tmp_path: Path) -> None:
+    header = "isl,osl,max_concurrency,completed,p99_tpot_ms\n"
+    file = written(tmp_path, "results.csv", header + "128,2048,32,500,9\n2048,128,32,500,12\n2048,128,64,500,14\n")
+    with pytest.raises(SourceError, match=r"differ in more than load \(isl 128, 2048; osl 128, 2048\)"):
+        read_sweep(file)
+    kept = read_sweeps((file,), {"isl": "2048", "osl": "128"})
+    assert [(p.concurrency, p.tpot_seconds) for p in kept.points] == [(32, 0.012), (64, 0.014)]
+    with pytest.raises(SourceError, match="no run is as --where says"):
+        read_sweeps((file,), {"isl": "4096"})
+
+
+def test_names_tell_set_ups_apart_where_results_do_not(tmp_path: Path) -> None:
+    for name in ("1p3d_conc32_20250914_014850", "2p2d_conc32_20250922_025156"):
+        written(tmp_path, f"{name}.json", VLLM | {"max_concurrency": 32})
+    with pytest.raises(SourceError, match="concurrency 32 in files named unlike"):
+        read_sweep(tmp_path)
+
+
+def test_repetitions_of_a_level_are_one_sweep(tmp_path: Path) -> None:
+    for name in ("chat_conc32_run1", "chat_conc32_run2", "chat_conc64_run1"):
+        written(tmp_path, f"{name}.json", VLLM | {"max_concurrency": int(name[9:11])})
+    assert [p.concurrency for p in read_sweep(tmp_path).points] == [32, 32, 64]
+
+
+def test_our_own_form_says_what_it_ran_on(tmp_path: Path) -> None:
+    text = (
+        "model: org/model\nengine_version: 0.32.0\nflags: {max-num-seqs: 64}\nsweep: [{concurrency: 8, tpot: 15ms}]\n"
+    )
+    read = read_sweep(written(tmp_path, "own.yaml", text))
+    assert (read.model, read.engine_version, read.flags) == ("org/model", "0.32.0", {"max_num_seqs": 64})
+    assert not read.in_flight
+    with pytest.raises(SourceError, match="no flag that sizes a server is called 'max_num_seq'"):
+        read_sweep(written(tmp_path, "own.yaml", text.replace("max-num-seqs", "max-num-seq")))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*VLLM, "server_info", "max_num_seqs"]),
+        st.none()
+        | st.booleans()
+        | st.text(max_size=5)
+        | st.integers()
+        | st.floats()
+        | st.lists(st.integers(), max_size=2),
+    )
+)
+def test_no_value_makes_a_point_that_is_no_number(changes: dict[str, Any]) -> None:
+    with TemporaryDirectory() as folder:
+        try:
+            read = read_sweep(written(Path(folder), "run.json", VLLM | changes))
+        except SourceError:
+            return
+    for point in read.points:
+        assert 0 < point.concurrency < math.inf
+        assert 0 < point.tpot_seconds < math.inf
+
+
 @pytest.mark.parametrize("content", ["Hardware,Batch\nA100,1\n", "{}", "[]", "[1, 2]", "null", "[" * 3000, '{"a": {}}'])
 def test_other_files_are_refused_in_one_line(tmp_path: Path, content: str) -> None:
     with pytest.raises(SourceError) as caught:
@@ -227,9 +310,19 @@ def test_files_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(sweep, "MAX_BYTES", 50)
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(SourceError, match="without details of every request"):
+    with pytest.raises(SourceError, match="larger than 0 MiB; write it without details of every request"):
         read_sweep(written(tmp_path, "run.json", VLLM))
     with pytest.raises(SourceError, match="no such file"):
         read_sweep(tmp_path / "absent.json")
     with pytest.raises(SourceError, match="no result files"):
         read_sweep(empty)
+
+
+def test_a_result_of_the_real_tool() -> None:
+    """vllm bench serve 0.32.0, a planned data set, and a real engine on CPU with a tiny model."""
+    read = read_sweep(CAPTURES / "vllm-bench-serve-0.32.0" / "vllm-concurrency-2.json")
+    (point,) = read.points
+    assert (point.concurrency, point.requests, point.statistic) == (2, 39, "p99")
+    assert point.tpot_seconds == pytest.approx(0.0497911, abs=1e-7)
+    assert point.ttft_seconds == pytest.approx(0.6892105, abs=1e-7)
+    assert (read.model, read.flags, read.in_flight) == ("tiny-llama", {"max_num_seqs": 16}, True)

@@ -10,6 +10,7 @@ import pytest
 
 from advisor.domain.advice import Advice, EvidenceLine, Prediction
 from advisor.domain.errors import StoreError
+from advisor.domain.hours import HourFacts
 from advisor.domain.life import AdviceRecord, Score
 from advisor.domain.ports import Delivery, DeliveryLog
 from advisor.store import RunRow, Store
@@ -81,6 +82,33 @@ def test_the_latest_report_and_facts_over_time(store: Store) -> None:
         "broken": (),
     }
     assert store.fact_history("chat", ["ttft_p99"], NOW + 1)["ttft_p99"] == ((NOW + 3600, 0.6),)
+
+
+def hour(start: float, **figures: float) -> HourFacts:
+    return HourFacts(start, NOW - DAY, {"max_num_seqs": 16, "version": "0.32.0"}, figures)
+
+
+def test_hours_come_back_to_five_digits_and_are_told_once(store: Store) -> None:
+    store.save_hours({"chat": [hour(NOW, itl_mean=0.0143217), hour(NOW + 3600)], "code": [hour(NOW)]})
+    store.save_hours({"chat": [hour(NOW, itl_mean=9.0)]})  # of fewer engines, as one has been restarted since
+    assert store.hours("chat", NOW) == (hour(NOW, itl_mean=0.014322), hour(NOW + 3600))
+    assert store.hours("chat", NOW + 1) == (hour(NOW + 3600),)
+    assert [store.last_hour(name) for name in ("chat", "code", "other")] == [NOW + 3600, NOW, None]
+
+
+def test_hours_are_kept_for_seven_weeks(store: Store) -> None:
+    store.save_hours({"chat": [hour(NOW - 50 * DAY), hour(NOW - 48 * DAY)]})
+    store.prune(NOW, 400)
+    assert store.hours("chat", 0.0) == (hour(NOW - 48 * DAY),)
+    store.prune(NOW, 30)
+    assert store.hours("chat", 0.0) == ()
+
+
+def test_a_damaged_hour_is_told(store: Store) -> None:
+    store.save_hours({"chat": [hour(NOW)]})
+    store._database.change("UPDATE hour SET figures = '{'")
+    with pytest.raises(StoreError, match="an hour is damaged"):
+        store.hours("chat", 0.0)
 
 
 def test_advice_comes_back_as_it_was(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,13 @@ from advisor.domain.errors import StoreError
 from advisor.store import Store
 from advisor.store.database import Database
 from advisor.store.migration import migrate, shipped
+from tests.unit.store.test_memory import RECORD
 
-NEWER = shipped() | {2: "CREATE TABLE later (x); INSERT INTO later VALUES (';');", 3: "ALTER TABLE later ADD y;"}
+NOW = max(shipped())
+NEWER = shipped() | {
+    NOW + 1: "CREATE TABLE later (x); INSERT INTO later VALUES (';');",
+    NOW + 2: "ALTER TABLE later ADD y;",
+}
 
 
 @pytest.fixture
@@ -110,23 +117,42 @@ def test_an_older_store_is_migrated_after_a_copy(path: Path) -> None:
     assert [tuple(row) for row in database.rows("SELECT x, y FROM later")] == [(";", None)]
     assert database.row("SELECT count(*) FROM run") is not None
     database.close()
-    copy = path.with_name("advisor.db.version-1")
+    copy = path.with_name(f"advisor.db.version-{NOW}")
     assert names(path) == ["advisor.db", copy.name]
-    assert (version(path), version(copy), mode(copy)) == (3, 1, 0o660)
+    assert (version(path), version(copy), mode(copy)) == (NOW + 2, NOW, 0o660)
     restored = Store.open(copy)
     assert len(restored.last_runs()) == 1
     restored.close()
+
+
+def test_a_store_of_the_first_version_opens_with_all_it_held(path: Path) -> None:
+    """As the first release left it: its record has a score without `hours`, and there is no table of hours."""
+    database = Database(path, readonly=False)
+    migrate(database, {1: shipped()[1]})
+    score = asdict(RECORD.scores[0])
+    del score["hours"]
+    body = json.dumps(asdict(RECORD) | {"scores": [score]})
+    database.change("INSERT INTO advice VALUES (?, ?, ?, ?, ?, ?)", "chat", "a", 1.0, 1.0, "verified", body)
+    database.close()
+    with pytest.raises(StoreError, match="is of an older version: restart the daemon"):
+        Store.open(path, readonly=True)
+    store = Store.open(path)
+    assert store.records() == (RECORD,)
+    assert store.hours("chat", 0.0) == ()
+    store.close()
+    copy = path.with_name("advisor.db.version-1")
+    assert (version(path), version(copy)) == (NOW, 1)
 
 
 def test_a_migration_that_fails_leaves_the_version_before(path: Path) -> None:
     Store.open(path).close()
     database = Database(path, readonly=False)
     with pytest.raises(StoreError, match="no such table: nowhere"):
-        migrate(database, shipped() | {2: "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"})
+        migrate(database, shipped() | {NOW + 1: "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"})
     assert database.row("SELECT 1 FROM sqlite_master WHERE name = 'half'") is None
     database.close()
     Store.open(path).close()
-    assert version(path) == 1
+    assert version(path) == NOW
 
 
 @pytest.mark.parametrize("readonly", [False, True])
@@ -135,7 +161,7 @@ def test_a_newer_store_is_refused_and_left_alone(path: Path, readonly: bool) -> 
     migrate(database, NEWER)
     database.close()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match=r"newer version of the advisor \(3, this one knows 1\)"):
+    with pytest.raises(StoreError, match=rf"newer version of the advisor \({NOW + 2}, this one knows {NOW}\)"):
         Store.open(path, readonly=readonly)
     assert path.read_bytes() == before
 

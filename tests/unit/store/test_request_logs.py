@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.domain.cursor import Cursors
+from advisor.domain.cursor import Cursor, Cursors, FileStamp, JournalCursor
 from advisor.domain.errors import StoreError
 from advisor.domain.evidence import LatencySample, RequestLog, Window
 from advisor.domain.histogram import JointCounts, TokenCounts
+from advisor.domain.length_history import LengthHistory
 from advisor.sources.request_log import LogOptions, follow, read_request_logs
 from advisor.store import Store
 from advisor.store.thinning import Thinned, together
@@ -58,6 +59,13 @@ def sample(rows: int, *, tpot: float = 0.02, counts: int = 1) -> LatencySample:
 
 def commit(store: Store, *slices: tuple[str, float, RequestLog]) -> None:
     store.commit_logs({(name, int(start)): log for name, start, log in slices}, Cursors())
+
+
+def test_how_far_files_and_the_journal_are_read_is_remembered(store: Store) -> None:
+    file = Cursor(FileStamp(1, 2, 3, 4), 5, ("ab", "cd"), "ef", T0, "sglang", inside_long_line=True)
+    journal = JournalCursor("unit=sglang.service", "s=1;i=5", T0 + 0.25, "sglang")
+    store.commit_logs({}, Cursors((file,), None, (journal,)))
+    assert store.cursors() == Cursors((file,), None, (journal,))
 
 
 def test_slices_of_one_hour_and_of_several_add_up(store: Store) -> None:
@@ -205,3 +213,31 @@ def test_a_log_read_in_pieces_says_what_it_says_at_once(tmp_path: Path, store: S
 def test_deployments_that_have_a_log_are_named(store: Store) -> None:
     commit(store, ("code", T0, hour(T0, 1)), ("chat", T0, hour(T0, 1)), ("chat", T0 + 3600, hour(T0, 1)))
     assert sorted(store.logged_deployments()) == ["chat", "code"]
+
+
+def lengths(start: float, client: str, requests: int) -> LengthHistory:
+    """Requests of 1,024 tokens of one client, half in the first slot of an hour and half in its last."""
+    slots, bins = np.array([start, start + 3300], np.int64), np.array([160, 160])
+    counts = np.array([requests, requests]) // 2
+    return LengthHistory(300, slots, np.ones(2, np.int64), bins, counts, ("", client))
+
+
+def test_lengths_over_time_and_by_client_come_back_and_add_up(store: Store) -> None:
+    first, second = (replace(hour(T0, 100), history=lengths(T0, name, 4)) for name in ("a1", "b2"))
+    commit(store, ("chat", T0, first))
+    commit(store, ("chat", T0, second), ("chat", T0 + 3600, hour(T0 + 3600, 7)))
+    log = store.request_log("chat", Window(T0, T0 + 7200), T0)
+    assert log is not None
+    assert log.history is not None
+    # what has none, as an earlier release wrote it, adds none
+    assert (log.history.n, log.history.clients, log.history.seconds) == (8, ("", "a1", "b2"), 300)
+    assert sorted(set(log.history.start.tolist())) == [T0, T0 + 3300]
+
+
+def test_days_keep_lengths_by_the_hour(store: Store) -> None:
+    commit(store, ("chat", T0, replace(hour(T0, 100), history=lengths(T0, "a1", 4))))
+    store.prune(T0 + 16 * DAY, 400)
+    log = store.request_log("chat", Window(T0 - DAY, T0 + DAY), T0)
+    assert log is not None
+    assert log.history is not None
+    assert (log.history.seconds, log.history.counts.tolist()) == (3600, [4])

@@ -13,7 +13,7 @@ from advisor.domain.report import DeploymentReport, Report
 from advisor.web.app import create_app
 from advisor.web.options import WebOptions
 from advisor.web.server import serve
-from advisor.web.state import Health
+from advisor.web.state import Health, Past
 from tests.unit.outlets import samples
 
 HOSTILE_NAMES = (
@@ -86,19 +86,54 @@ def records(deployment: str = "chat-70b") -> tuple[AdviceRecord, ...]:
     )
 
 
+def history() -> dict[str, tuple[tuple[float, float], ...]]:
+    """Thirty days: a cap that was followed, a limit never was, load with days and nights, and two days unwatched."""
+    hours = [hour for hour in range(30 * 24) if not 200 <= hour < 250]
+    at = [samples.NOW - (30 * 24 - hour) * 3600.0 for hour in hours]
+    day = [0.5 + 0.5 * math.sin(hour / 24 * 2 * math.pi) for hour in hours]
+    facts: dict[str, list[float]] = {
+        "max_num_seqs": [11.0 if hour < 400 else 16.0 for hour in hours],
+        "recommended_max_num_seqs": [16.0 if hour < 400 else 24.0 for hour in hours],
+        "max_model_len": [131_072.0 for _ in hours],
+        "recommended_max_model_len": [8_192.0 for _ in hours],
+        "running_p95": [10 + 6 * load for load in day],
+        "waiting_share": [max(0.0, load - 0.8) for load in day],
+        "kv_usage_p95": [0.04 for _ in hours],
+        "demand_requests_per_second_p99": [4 + 6 * load for load in day],
+    }
+    return {name: tuple(zip(at, values, strict=True)) for name, values in facts.items()}
+
+
+def past(name: str, remembered: Sequence[AdviceRecord], until: float | None = None) -> Past:
+    """What is remembered of a deployment, with trends."""
+    return Past(tuple(r for r in remembered if r.deployment == name), history(), until)
+
+
 @dataclass
 class Known:
     """A state that a test fills in."""
 
     latest: Report | None = field(default_factory=fleet)
     told: Health = field(default_factory=lambda: Health(ready=True))
-    past: Sequence[AdviceRecord] = field(default_factory=records)
+    past_records: Sequence[AdviceRecord] = field(default_factory=records)
 
     def report(self) -> tuple[float, Report] | None:
         return (self.latest.generated_at, self.latest) if self.latest else None
 
+    def deployments(self) -> Iterator[DeploymentReport]:
+        yield from self.latest.deployments if self.latest else ()
+
+    def deployment(self, name: str) -> DeploymentReport | None:
+        return next((d for d in self.deployments() if d.evidence.name == name), None)
+
+    def past(self, name: str) -> Past:
+        return past(name, self.past_records, self.collecting().get(name))
+
+    def collecting(self) -> dict[str, float]:
+        return {"chat-new": samples.NOW + 4 * 86_400}
+
     def records(self) -> tuple[AdviceRecord, ...]:
-        return tuple(self.past)
+        return tuple(self.past_records)
 
     def track_records(self) -> tuple[TrackRecord, ...]:
         return (TrackRecord("concurrency/cap-pinned-cache-free", followed=7, held=5, regressed=1, undecided=1),)

@@ -24,7 +24,7 @@ def url() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[str]:
     past = [record for name in HOSTILE_NAMES for record in records(name)]
-    with served(Known(hostile_fleet(), past=past)) as url:
+    with served(Known(hostile_fleet(), past_records=past)) as url:
         yield url
 
 
@@ -100,7 +100,7 @@ def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(url: str) 
 
 
 def test_before_the_first_evaluation_everything_says_so() -> None:
-    with served(Known(None, Health(ready=False, reason="the first evaluation is under way"), past=())) as url:
+    with served(Known(None, Health(ready=False, reason="the first evaluation is under way"), past_records=())) as url:
         for path in (
             "/",
             "/deployments/x",
@@ -136,7 +136,8 @@ def test_stale_advice_is_not_ready_and_still_shown() -> None:
 def test_the_api_describes_itself_with_the_models_of_the_contract(url: str) -> None:
     paths = get(f"{url}/api/v1/openapi.json").json()["paths"]
     assert set(paths) == {
-        "/api/v1/deployments", "/api/v1/deployments/{name}", "/api/v1/advice", "/api/v1/history",
+        "/api/v1/deployments", "/api/v1/deployments/{name}", "/api/v1/trends/{name}", "/api/v1/advice",
+        "/api/v1/history",
     }  # fmt: skip
     schema = paths["/api/v1/deployments"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": "#/components/schemas/Document"}

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.domain.report import DeploymentReport
 from advisor.web import pages
+from advisor.web.api import find
 from advisor.web.standalone import render_html
 from advisor.web.state import Health
 from tests.unit.outlets import samples
@@ -33,7 +34,7 @@ KNOWN = {
     ),
     *("a", "p", "h1", "h2", "h3", "h4", "span", "strong", "code", "ul", "li", "dl", "dt", "dd", "details", "summary"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td", "div", "figure", "figcaption"),
-    *("svg", "desc", "text", "line", "rect", "circle"),
+    *("svg", "desc", "text", "line", "rect", "circle", "polyline"),
 }
 
 
@@ -78,7 +79,8 @@ def words(text: str) -> str:
 
 
 def page_of(deployment: DeploymentReport) -> str:
-    return pages.deployment(samples.report(deployment), deployment, fleets.records(deployment.evidence.name), READY)
+    name = deployment.evidence.name
+    return pages.deployment(samples.report(deployment), deployment, fleets.past(name, fleets.records(name)), READY)
 
 
 def test_the_fleet_is_one_line_each_the_most_urgent_first() -> None:
@@ -160,11 +162,11 @@ def test_addresses_are_percent_encoded() -> None:
 
 
 def test_a_deployment_is_found_under_the_name_that_can_be_sent() -> None:
-    report = fleets.hostile_fleet()
-    found = pages.find(report, "half \\ud800 pair")
+    state = fleets.Known(fleets.hostile_fleet())
+    found = find(state, fleets.hostile_fleet(), "half \\ud800 pair")
     assert found is not None
     assert found.evidence.name == "half \ud800 pair"
-    assert pages.find(report, "half") is None
+    assert find(state, fleets.hostile_fleet(), "half") is None
 
 
 def test_stale_advice_carries_a_warning() -> None:

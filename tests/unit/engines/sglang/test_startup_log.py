@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,9 @@ def test_it_reads_a_start_under_canonical_names() -> None:
         "enable_prefix_caching": True,
         "max_num_seqs": 2048,
         "max_model_len": 40_960,
+        "mem_fraction_static": 0.93,
+        "chunked_prefill_size": 8192,
+        "max_prefill_tokens": 16_384,
     }
     assert (facts.kv_pool_tokens, facts.engines) == (367_404, 1)
     assert facts.kv_available_bytes == 16.46 * GIB
@@ -70,3 +74,31 @@ def test_a_prompt_cannot_speak_for_the_engine() -> None:
 @given(st.lists(st.text(max_size=80), max_size=5))
 def test_any_lines_are_survived(lines: list[str]) -> None:
     assert parse_startup(lines) is None or isinstance(parse_startup(lines), StartupFacts)
+
+
+def test_the_pool_of_a_draft_is_not_the_pool() -> None:
+    # a dense draft head after the model, on each of two workers: noonghunna/club-3090#1261
+    sizes = ((0, 3.46), (0, 1.08), (1, 3.45), (1, 1.08))
+    lines = [
+        f"[2026-09-12 00:22:48 TP{rank}] KV Cache is allocated. #tokens: 454112, K size: {size} GB, V size: {size} GB"
+        for rank, size in sizes
+    ]
+    assert parsed("\n".join(lines)).kv_available_bytes == 2 * 3.45 * GIB
+
+
+ARGUMENTS = "[2025-11-01 10:00:00] server_args=ServerArgs(model_path='org/m', tp_size=1, mem_fraction_static=0.9)"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.", "no_memory_for_cache"),
+        ("Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2 GiB", "out_of_memory_starting"),
+        ("[2025-11-01 11:00:00] Prefill out of memory. Try to lower your batch size.", "out_of_memory_serving"),
+        ("[2025-11-01 11:00:00] Decode out of memory happened. #retracted_reqs: 1", None),
+    ],
+)
+def test_why_it_ended(line: str, kind: str | None) -> None:
+    facts = parse_startup([ARGUMENTS, line])
+    assert facts is not None
+    assert (facts.failure.kind if facts.failure else None) == kind

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.engines.vllm.endpoints import served_model, server_info_flags
+from advisor.engines.endpoint import served_model
+from advisor.engines.vllm.endpoints import server_info_flags
 
 CAPTURES = Path(__file__).parents[3] / "captures" / "vllm-0.32.0"
 

@@ -134,6 +134,8 @@ def test_speculation_is_kept_in_brief_in_both_forms() -> None:
         "non-default args: {'speculative_config': {'method': 'ngram', 'token': 's', 'num_speculative_tokens': 4}}"
     )
     assert parsed(config).flags["speculative_config"] == '{"method": "eagle"}'
+    whole = config.replace("x=1", "model='org/head', num_spec_tokens=3")
+    assert parsed(whole).flags["speculative_config"] == '{"method": "eagle", "num_speculative_tokens": 3}'
     assert parsed(arguments).flags["speculative_config"] == '{"method": "ngram", "num_speculative_tokens": 4}'
 
 
@@ -173,3 +175,11 @@ def test_the_byte_filter_lets_every_telling_line_through() -> None:
 @given(st.lists(st.text(max_size=80), max_size=5))
 def test_any_lines_are_survived(lines: list[str]) -> None:
     assert parse_startup(lines) is None or isinstance(parse_startup(lines), StartupFacts)
+
+
+def test_the_block_of_a_hybrid_is_the_one_that_the_engine_chose() -> None:
+    lines = (
+        "non-default args: {'model': 'org/hybrid', 'block_size': 16}\n"
+        "Setting attention block size to 1600 tokens to ensure that attention page size is >= mamba page size.\n"
+    )
+    assert parsed(lines).flags["block_size"] == 1600

@@ -22,7 +22,7 @@ from tests.slack_server import SlackState, _post_message
 from tests.unit.outlets import samples
 from tests.unit.outlets.samples import HOSTILE_NAMES, NOW, WEEK
 
-EDITION = Edition(NOW, NOW - 7 * DAY, "2026-W48")
+EDITION = Edition(NOW, "2026-W48", reported=lambda _: NOW - 7 * DAY)
 FLEET = (samples.throttled(), samples.short_of_replicas(), samples.healthy(), samples.cannot_tell())
 OK = (SourceState("prometheus", "ok", "fine"),)
 

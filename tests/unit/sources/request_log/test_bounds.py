@@ -59,6 +59,7 @@ def test_a_thinned_sample_is_repeatable_and_keeps_every_replica() -> None:
         origin=np.tile(np.array(replicas, np.int64), 4000),
         outcome=np.full(8000, SERVED, np.int64),
         needed=none,
+        client=np.zeros(8000, np.int64),
     )
     thousands = [batch.where(np.arange(8000) // 1000 == part) for part in range(8)]
 
@@ -78,7 +79,7 @@ def test_a_thinned_sample_is_repeatable_and_keeps_every_replica() -> None:
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ValidationError, match="no log format; choose one of auto, litellm, openai_gateway, mapped"):
+    with pytest.raises(ValidationError, match="no log format; choose one of auto, litellm, envoy"):
         LogOptions(paths=("x",), format="nginx")
     with pytest.raises(ValidationError, match="needs `fields`"):
         LogOptions(paths=("x",), format="mapped")

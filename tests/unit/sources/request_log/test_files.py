@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +66,51 @@ def test_it_tells_gzip_by_content(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
     stream = open_log(path)
     assert b"".join(LineBlocks(stream, 100)) == b"one\ntwo\n"
+    stream.close()
+
+
+def test_it_tells_zstd_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "no-suffix"
+    path.write_bytes(zstandard.compress(b"one\n") + zstandard.compress(b"") + zstandard.compress(b"two\n"))
+    stream = open_log(path)
+    assert b"".join(LineBlocks(stream, 100)) == b"one\ntwo\n"
+    stream.close()
+
+
+@given(
+    content=st.binary(max_size=300).map(lambda piece: piece * 50),
+    cuts=st.lists(st.integers(1, 15_000), max_size=3),
+    places=st.lists(st.integers(0, 20_000), max_size=5),
+)
+def test_a_zstd_file_can_be_read_from_any_place(content: bytes, cuts: list[int], places: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(content)]
+    parts = [content[start:end] for start, end in itertools.pairwise(edges)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.zst")
+        path.write_bytes(b"".join(zstandard.compress(part) for part in parts) or zstandard.compress(b""))
+        stream = open_log(path)
+        for place in [*places, 0]:
+            assert stream.seek(place) == min(place, len(content))
+            assert b"".join(iter(lambda: stream.read1(1000), b"")) == content[place:]
+        stream.close()
+
+
+def test_a_zstd_file_that_breaks_off_says_so(tmp_path: Path) -> None:
+    content = os.urandom(5000) + b"\n"
+    path = tmp_path / "log.zst"
+    path.write_bytes(zstandard.compress(content)[:-1])
+    stream = open_log(path)
+    with pytest.raises(EOFError):
+        list(LineBlocks(stream, 100_000))
+    stream.close()
+
+
+def test_a_damaged_zstd_file_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.zst"
+    path.write_bytes(zstandard.compress(b"x" * 100)[:4] + b"\xff" * 50)
+    stream = open_log(path)
+    with pytest.raises(OSError, match="damaged zstd"):
+        stream.read1(10)
     stream.close()
 
 

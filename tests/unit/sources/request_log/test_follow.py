@@ -5,17 +5,19 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.sources.request_log.budget import Budget
 from advisor.sources.request_log.files import open_log
 from advisor.sources.request_log.follow_content import Contents
-from advisor.sources.request_log.follow_file import Budget, FollowedFile
+from advisor.sources.request_log.follow_file import FollowedFile
 from tests.unit.sources.request_log.rotating_log import T0, Reader, RotatingLog, line
 
 
@@ -152,6 +154,28 @@ def test_an_old_file_that_appears_is_read_within_reach(tmp_path: Path) -> None:
     told = reader.read(reach_seconds=86_400)
     assert reader.counted == {1: 1, 3: 1}
     assert "1 outside the window" in told.state.detail
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("access.log.1", "access.log.1.gz", "access.log.1.zst", "access.log-20261129", "access.log-20261129.zst"),
+        *("access-20261129.log", "access-2026-11-29.log.gz", "access.1.log.zst", "access.log.2026-11-29_13"),
+    ],
+)
+def test_what_rotation_made_of_a_log_is_found_and_not_counted_again(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "access.log"
+    pack: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "zst": zstandard.compress}
+    path.write_bytes(line(1) + line(2, 1))
+    reader = Reader(path)
+    reader.read()
+    late = path.read_bytes() + line(3, 2)
+    path.with_name(name).write_bytes(pack.get(name.rpartition(".")[2], bytes)(late))
+    path.write_bytes(line(4, 3))
+    # Another engine's log, though its name has a number too.
+    (tmp_path / "access-8000.log").write_bytes(line(9))
+    reader.read()
+    assert reader.counted == once(4)
 
 
 def test_files_from_before_the_reach_are_not_opened(log: RotatingLog) -> None:

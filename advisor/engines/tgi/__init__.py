@@ -1,0 +1,1 @@
+"""What is particular to Text Generation Inference."""

@@ -1,0 +1,50 @@
+"""How few replicas would do, by what was observed alone, and whether something else decides their number already.
+
+Nothing is extrapolated to do with less: at demand p99 and with the imbalance that was seen, each replica may carry at
+most the rate at which one was seen within its objectives. Worked: 40 requests/s at p99, 1.1 times as many on the
+busiest as on average, 6.2/s seen within them: 40 x 1.1 / 6.2 = 7.1, so 8 of 12 stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from advisor.domain.evidence import Evidence
+from advisor.domain.fact import Fact, computed, measured, unknown
+
+from .load import engines_per_instance
+from .measured_capacity import served_within
+
+GONE_SECONDS = 900.0
+
+
+def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
+    """The replicas to keep, and how many came and went."""
+    return {"replicas_to_keep": _to_keep(evidence, known), "replicas_left_ratio": _left(evidence)}
+
+
+def _to_keep(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
+    demand, replicas = known["demand_requests_per_second_p99"].number, evidence.replicas
+    served, uneven = served_within(evidence), known["replica_imbalance"].number
+    if demand is None or not replicas:
+        return unknown("needs the demand and how many replicas serve")
+    if served is None:
+        return unknown("no 5-minute rate was seen to hold the objectives: needs objectives and latency histograms")
+    each = served.holds * engines_per_instance(evidence)
+    needed = math.ceil(demand * max(uneven or 1.0, 1.0) / each - 1e-9)
+    story = f"{demand:.3g} requests/s x {uneven or 1.0:.2f} imbalance / {each:.3g}/s seen within the objectives"
+    if replicas > 1 and needed < 2:
+        return computed(2, source=f"{story}; not below two, so that one may fail")
+    return computed(max(needed, 1), source=story)
+
+
+def _left(evidence: Evidence) -> Fact:
+    """Engines without a reading at the end of the window; a rollout to new addresses is once the whole fleet."""
+    engines = [e for e in evidence.every_engine if not e.lifetime]
+    last = [float(e.samples.time[-1]) for e in engines if e.samples.time.size]
+    if not last:
+        return unknown("no engine metrics over time: give --prometheus")
+    serving = sum(time > max(last) - GONE_SECONDS for time in last)
+    left = len(engines) - serving
+    return measured(left / serving, n=len(engines), source=f"{left} engines left, {serving} serve")

@@ -1,0 +1,16 @@
+"""llama.cpp's `/props`; the body is composed from the fields of its source."""
+
+from __future__ import annotations
+
+from advisor.engines.llamacpp.endpoints import props
+
+
+def test_slots_and_the_context_of_one() -> None:
+    told = props({"default_generation_settings": {"n_ctx": 4096}, "total_slots": 4, "model_path": "/models/m.gguf"})
+    assert told is not None
+    assert told.flags == {"max_num_seqs": 4, "max_model_len": 4096}
+
+
+def test_without_slots_it_is_no_answer() -> None:
+    assert props({"total_slots": 0}) is None
+    assert props("x") is None

@@ -1,0 +1,61 @@
+"""Replicas from the share of requests that miss their objectives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.domain.fact import Fact
+from advisor.estimates.missed_share import recommended_replicas
+from tests.unit.estimates.evidence import bounded, sheet
+
+SHARES = st.floats(0, 1)
+
+
+def told(**known: float | Fact | None) -> Fact:
+    return recommended_replicas(sheet(**known))
+
+
+@pytest.mark.parametrize(
+    ("present", "attained", "asked", "replicas"),
+    # (0.217 / 0.01)^(1/3) = 2.79; (0.436 / 0.05)^(1/3) = 2.06; (0.109 / 0.05)^(1/3) = 1.30; (0.99 / 0.01)^(1/3) = 4.63
+    [(2, 0.783, 0.99, 6), (1, 0.564, 0.95, 3), (1, 0.891, 0.95, 2), (3, 0.01, 0.99, 14)],
+)
+def test_misses_fall_with_the_cube_of_the_load(present: int, attained: float, asked: float, replicas: int) -> None:
+    found = told(replicas=present, slo_attainment=attained, slo_target=asked, recommended_replicas=1)
+    assert found.value == replicas
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= replicas <= found.high
+
+
+def test_buckets_leave_a_share_open() -> None:
+    # between 60 % and 96 %: 22 % missed
+    found = told(replicas=2, slo_attainment=bounded(0.60, 0.96), slo_target=0.99)
+    assert found.value == 6
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"slo_attainment": 0.995, "slo_target": 0.99},  # the objectives hold
+        {"slo_attainment": 0.9},  # none are given
+        {"slo_target": 0.99},
+        {"slo_attainment": 0.5, "slo_target": 1.0},  # no miss at all is allowed: nothing tells when that holds
+        {"slo_attainment": 0.98, "slo_target": 0.99, "replicas": None},
+        {"slo_attainment": 0.94, "slo_target": 0.99},  # 1 x 1.8 = 2, and capacity asks for 5
+    ],
+)
+def test_where_misses_ask_for_nothing_more_capacity_decides(known: dict[str, float | None]) -> None:
+    assert told(**{"replicas": 1.0, "recommended_replicas": 5.0} | known).value == 5
+
+
+@given(SHARES, SHARES, st.integers(1, 500))
+def test_more_misses_never_ask_for_fewer(attained: float, other: float, present: int) -> None:
+    fewer, more = sorted((attained, other), reverse=True)
+    least = told(replicas=present, slo_attainment=fewer, slo_target=0.99, recommended_replicas=present).number
+    most = told(replicas=present, slo_attainment=more, slo_target=0.99, recommended_replicas=present).number
+    assert least is not None
+    assert most is not None
+    assert present <= least <= most
