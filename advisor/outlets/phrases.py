@@ -124,14 +124,17 @@ class Lack:
 
 
 def needs(undetermined: tuple[Undetermined, ...]) -> list[Lack]:
-    """What undecided rules lack, the most wanted first."""
-    facts: dict[str, dict[str, None]] = {}
+    """What undecided rules lack, the most wanted first; so are the facts that one reason keeps Unknown."""
+    facts: dict[str, Counter[str]] = {}
     rules: Counter[str] = Counter()
     for rule in undetermined:
         rules.update({need.reason for need in rule.needs})
         for need in rule.needs:
-            facts.setdefault(need.reason, {})[need.fact] = None
-    return [Lack(reason, tuple(facts[reason]), number) for reason, number in rules.most_common()]
+            facts.setdefault(need.reason, Counter())[need.fact] += 1
+    return [
+        Lack(reason, tuple(fact for fact, _ in facts[reason].most_common()), number)
+        for reason, number in rules.most_common()
+    ]
 
 
 def nearest(not_fired: tuple[NotFired, ...]) -> list[NotFired]:

@@ -115,10 +115,12 @@ def _lacking(advise: Advise, evidence: Evidence) -> str | None:
 def _refusal(
     advise: Advise, evidence: Evidence, facts: Mapping[str, Fact], current: float | None, value: float | None
 ) -> str | None:
-    if advise.verdict != "change_flag" or advise.knob is None or value is None:
+    if advise.knob is None or value is None:
         return None
     if not 0 < value <= 1 if advise.knob in SHARES else value < 1:
         return f"{advise.to} is {value:g}: no value for a flag"
+    if advise.verdict != "change_flag":
+        return None
     new, cured = _collisions(advise.knob, evidence, facts, value)
     if current is not None and not cured and _is_noise(advise.knob, current, value):
         return f"{current:,.6g} -> {value:,.6g} is a change of under 10 %"

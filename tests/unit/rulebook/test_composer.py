@@ -110,7 +110,7 @@ def test_less_than_one_sequence_is_no_value() -> None:
 
 def test_an_engine_whose_flags_are_not_known_gets_no_flag() -> None:
     facts = sheet(**SEEN, max_num_seqs=16, next_max_num_seqs=24)
-    found = advised(rule(*PINNED, advise=RAISE), facts, evidence(engine="sglang"))
+    found = advised(rule(*PINNED, advise=RAISE), facts, evidence(engine="triton"))
     assert (found.recommended, found.flag) == (24, None)
 
 
