@@ -7,7 +7,8 @@ nine of ten by 4.6 or more, in the middle by 10. Eight, the cube, is taken:
 
     replicas = present x (missed / allowed)^(1/3)
 
-Worked: 2 replicas, 22 % miss, 1 % may: 2 x 22^(1/3) = 5.6, so 6.
+Worked: 2 replicas, 22 % miss, 1 % may: 2 x 22^(1/3) = 5.6, so 6. Where more than 70 % miss, they miss in a queue that
+never drains, and that ends at once where demand fits: what was served while saturated decides, not the cube.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from advisor.domain.fact import Fact, computed
 
 FALL, SLOWEST_FALL, QUICKEST_FALL = 3.0, 2.2, 4.7
+MOST_MISSED = 0.7
 
 
 def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
@@ -25,7 +27,7 @@ def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
     told, present = known["recommended_replicas"], known["replicas"].number
     attained, asked = known["slo_attainment"], known["slo_target"].number
     missed = _missed(attained)
-    if missed is None or asked is None or asked >= 1 or not present:
+    if missed is None or missed > MOST_MISSED or asked is None or asked >= 1 or not present:
         return told
     over = missed / (1 - asked)
     wanted = math.ceil(present * over ** (1 / FALL) - 1e-9)

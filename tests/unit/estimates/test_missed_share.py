@@ -10,7 +10,7 @@ from advisor.domain.fact import Fact
 from advisor.estimates.missed_share import recommended_replicas
 from tests.unit.estimates.evidence import bounded, sheet
 
-SHARES = st.floats(0, 1)
+SHARES = st.floats(0.31, 1)
 
 
 def told(**known: float | Fact | None) -> Fact:
@@ -19,8 +19,8 @@ def told(**known: float | Fact | None) -> Fact:
 
 @pytest.mark.parametrize(
     ("present", "attained", "asked", "replicas"),
-    # (0.217 / 0.01)^(1/3) = 2.79; (0.436 / 0.05)^(1/3) = 2.06; (0.109 / 0.05)^(1/3) = 1.30; (0.99 / 0.01)^(1/3) = 4.63
-    [(2, 0.783, 0.99, 6), (1, 0.564, 0.95, 3), (1, 0.891, 0.95, 2), (3, 0.01, 0.99, 14)],
+    # (0.217 / 0.01)^(1/3) = 2.79; (0.436 / 0.05)^(1/3) = 2.06; (0.109 / 0.05)^(1/3) = 1.30; (0.6 / 0.01)^(1/3) = 3.91
+    [(2, 0.783, 0.99, 6), (1, 0.564, 0.95, 3), (1, 0.891, 0.95, 2), (3, 0.4, 0.99, 12)],
 )
 def test_misses_fall_with_the_cube_of_the_load(present: int, attained: float, asked: float, replicas: int) -> None:
     found = told(replicas=present, slo_attainment=attained, slo_target=asked, recommended_replicas=1)
@@ -45,6 +45,7 @@ def test_buckets_leave_a_share_open() -> None:
         {"slo_attainment": 0.5, "slo_target": 1.0},  # no miss at all is allowed: nothing tells when that holds
         {"slo_attainment": 0.98, "slo_target": 0.99, "replicas": None},
         {"slo_attainment": 0.94, "slo_target": 0.99},  # 1 x 1.8 = 2, and capacity asks for 5
+        {"slo_attainment": 0.001, "slo_target": 0.99},  # a queue that never drained: what was served decides
     ],
 )
 def test_where_misses_ask_for_nothing_more_capacity_decides(known: dict[str, float | None]) -> None:
