@@ -128,7 +128,7 @@ def needs(undetermined: tuple[Undetermined, ...]) -> list[Lack]:
     facts: dict[str, Counter[str]] = {}
     rules: Counter[str] = Counter()
     for rule in undetermined:
-        rules.update({need.reason for need in rule.needs})
+        rules.update(dict.fromkeys((need.reason for need in rule.needs), 1))
         for need in rule.needs:
             facts.setdefault(need.reason, Counter())[need.fact] += 1
     return [
