@@ -16,7 +16,8 @@ from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.policy import Policy
 
-from .capacity import FULLY_READ, SLOT, headroom_for, per_slot
+from .capacity import headroom_for
+from .demand import FULLY_READ, SLOT, per_slot
 
 LEAST_SLOTS = 3
 LEAST_SCRAPES = 5

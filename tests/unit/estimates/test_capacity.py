@@ -9,7 +9,7 @@ import pytest
 from advisor.domain.evidence import EngineSeries, Evidence, Samples, as_floats
 from advisor.domain.fact import Fact
 from advisor.domain.policy import Policy
-from advisor.estimates import capacity
+from advisor.estimates import capacity, demand
 from advisor.estimates.step_time import StepTime
 from tests.unit.estimates.evidence import NOTHING, engine, flags, joint, log, sheet, windows
 
@@ -38,7 +38,7 @@ def finishing(*per_window: float, seconds: float = 60.0, start: float = 0.0, nam
 
 
 def rates(*engines: EngineSeries) -> list[float]:
-    return [float(rate) for rate in capacity.arrival_rates(replace(NOTHING, engines=engines), None)]
+    return [float(rate) for rate in demand.arrival_rates(replace(NOTHING, engines=engines), None)]
 
 
 def test_demand_is_the_p99_of_five_minutes() -> None:
@@ -99,10 +99,10 @@ def test_engines_that_left_and_lifetime_totals_tell_no_rate() -> None:
 
 def test_a_log_that_covers_part_of_the_traffic_gives_way() -> None:
     both = replace(arriving(1.0), engines=(finishing(*[240.0] * 40),))
-    assert capacity.arrival_rates(both, 0.25).max() == pytest.approx(4.0)
-    assert capacity.arrival_rates(both, 0.97).max() == pytest.approx(1.0)
-    assert capacity.arrival_rates(both, None).max() == pytest.approx(1.0)
-    assert capacity.arrival_rates(arriving(1.0), 0.25).max() == pytest.approx(1.0)
+    assert demand.arrival_rates(both, 0.25).max() == pytest.approx(4.0)
+    assert demand.arrival_rates(both, 0.97).max() == pytest.approx(1.0)
+    assert demand.arrival_rates(both, None).max() == pytest.approx(1.0)
+    assert demand.arrival_rates(arriving(1.0), 0.25).max() == pytest.approx(1.0)
 
 
 def test_littles_law() -> None:
