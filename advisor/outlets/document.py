@@ -41,20 +41,20 @@ _YEAR_10000 = 253_402_300_800
 def document(report: Report) -> Document:
     """The document of a report: every fact of the catalogue is there, Unknown or not."""
     return Document(
-        generated_at=_instant(report.generated_at),
+        generated_at=instant(report.generated_at),
         window=_window(report.window),
         sources=[SourceJson.model_validate(source) for source in report.sources],
         deployments=[_deployment(deployment) for deployment in report.deployments],
     )
 
 
-def _instant(unix_seconds: float) -> str:
+def instant(unix_seconds: float) -> str:
     """1795968000 is `2026-11-29T16:00:00Z`. Raises ValueError beyond the year 9999."""
     return datetime.fromtimestamp(unix_seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _window(window: Window) -> WindowJson:
-    return WindowJson(start=_instant(window.start), end=_instant(window.end))
+    return WindowJson(start=instant(window.start), end=instant(window.end))
 
 
 def _deployment(deployment: DeploymentReport) -> DeploymentJson:
@@ -106,7 +106,7 @@ def _canary(canary: Canary) -> CanaryJson:
 
 def _dated(since: float | None) -> str | None:
     """A process start time is as hostile as anything scraped: one that is no date is not told."""
-    return _instant(since) if since is not None and 0 <= since < _YEAR_10000 else None
+    return instant(since) if since is not None and 0 <= since < _YEAR_10000 else None
 
 
 def _flag(flag: Flag) -> FlagJson:

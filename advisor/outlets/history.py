@@ -40,10 +40,10 @@ def render_history(records: Iterable[AdviceRecord], tracks: Sequence[TrackRecord
 def story(record: AdviceRecord, *, width: int = 80, name_width: int | None = None) -> Iterator[str]:
     """What was advised, what became of it and when, and its prediction; lines of at most `width` columns."""
     name = width_of([record.deployment]) if name_width is None else name_width
-    head = f"{_moment(record.since)}  {left(record.deployment, min(name, width // 4))}  {left(record.state, 10)}  "
+    head = f"{moment(record.since)}  {left(record.deployment, min(name, width // 4))}  {left(record.state, 10)}  "
     yield from hanging(head, f"{phrases.action(record.advice)}  ({record.id})", width=width)
-    seen = f"first seen {_moment(record.first_seen)}; rule {record.advice.rule}"
-    applied = "" if record.applied_at is None else f"; applied {_moment(record.applied_at)}"
+    seen = f"first seen {moment(record.first_seen)}; rule {record.advice.rule}"
+    applied = "" if record.applied_at is None else f"; applied {moment(record.applied_at)}"
     for text in (record.advice.reason, seen + applied, _decision(record), *_predictions(record)):
         if text:
             yield from hanging(_INDENT, text, width=width)
@@ -63,7 +63,7 @@ def _record(told: dict[str, Any]) -> AdviceRecord:
 
 
 def _decision(record: AdviceRecord) -> str:
-    until = f"until {_moment(record.until)}" if record.until is not None else ""
+    until = f"until {moment(record.until)}" if record.until is not None else ""
     return ": ".join(part for part in (until, record.reason) if part)
 
 
@@ -84,5 +84,6 @@ def _scores(tracks: Sequence[TrackRecord]) -> list[str]:
     return ["SCORES   advice that was followed, and whether it did what it said", *grid(rows)]
 
 
-def _moment(unix_seconds: float) -> str:
+def moment(unix_seconds: float) -> str:
+    """`27 Nov 16:00`, in UTC."""
     return datetime.fromtimestamp(unix_seconds, UTC).strftime("%d %b %H:%M")

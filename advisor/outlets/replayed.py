@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 
 from advisor.domain.numbers import ratio, tokens
 from advisor.domain.replayed import Replayed
 
 from . import phrases
+from .document import instant
+from .history import moment
 from .layout import grid
 from .plain import plain
 
@@ -40,8 +41,8 @@ def _line(span: Sequence[Replayed]) -> tuple[str, ...]:
     told = phrases.action(first.advice) if first.advice is not None else _NOTHING[first.status]
     refused = [row.refused_after for row in span if row.refused_after is not None]
     return (
-        _moment(first.at),
-        _moment(last.at),
+        moment(first.at),
+        moment(last.at),
         told,
         _range([row.max_model_len for row in span]),
         _range([row.max_num_seqs for row in span]),
@@ -57,7 +58,7 @@ def _range(values: Iterable[float | None]) -> str:
 def _entry(row: Replayed) -> dict[str, object]:
     advice = row.advice
     return {
-        "at": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "at": instant(row.at),
         "deployment": row.deployment,
         "status": row.status,
         "rule": advice and advice.rule,
@@ -69,7 +70,3 @@ def _entry(row: Replayed) -> dict[str, object]:
         "recommended_max_num_seqs": row.max_num_seqs,
         "refused_share_after": row.refused_after,
     }
-
-
-def _moment(unix_seconds: float) -> str:
-    return datetime.fromtimestamp(unix_seconds, UTC).strftime("%d %b %H:%M")
