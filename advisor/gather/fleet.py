@@ -21,7 +21,7 @@ from .gathered import Gathered
 def read_fleet(
     settings: Settings, window: Window, out: Gathered, running: ProcessReading | None
 ) -> dict[str, DeploymentMetrics]:
-    """Deployments that Prometheus and engines show, by name; an engine that is scraped adds to what is scraped of it."""
+    """Deployments that Prometheus and engines show, by name; what an engine says itself is added."""
     fleet: tuple[DeploymentMetrics, ...] = ()
     if settings.prometheus is not None:
         fleet = _noted(out, out.attempt("prometheus", partial(read_prometheus, settings.prometheus, window)))
