@@ -186,6 +186,8 @@ def _windows(present: Readings, metrics: EngineMetrics) -> CounterWindows:
             deltas[counter] = _total(gained[:, columns])
     if "prompt_tokens_computed" not in deltas:
         deltas |= _computed_by_difference(deltas, present, metrics.exact_prefix_hits)
+    if "prefix_queries" not in deltas and {"prefix_hits", "prompt_tokens_computed"} <= deltas.keys():
+        deltas["prefix_queries"] = deltas["prefix_hits"] + deltas["prompt_tokens_computed"]
     ttft, tpot = (_bucket_increases(present, gained, metrics.histograms.get(kind, ())) for kind in ("ttft", "tpot"))
     return CounterWindows(present.times[:-1], present.times[1:], deltas, *tpot, *ttft)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from advisor.domain.errors import SourceError
+from advisor.engines.llamacpp import startup_log as llamacpp
 from advisor.engines.sglang import startup_log as sglang
 from advisor.engines.startup import StartupFacts
 from advisor.engines.tgi import startup_log as tgi
@@ -32,12 +33,14 @@ def read_startup_log(path: Path) -> StartupFacts:
             vllm.parse_startup(_telling_lines(path, vllm.TELLING))
             or sglang.parse_startup(_telling_lines(path, sglang.TELLING))
             or tgi.parse_startup(_telling_lines(path, tgi.TELLING))
+            or llamacpp.parse_startup(_telling_lines(path, llamacpp.TELLING))
         )
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
     if facts is None:
         raise SourceError(
-            f"{path}: no start-up line of vLLM, SGLang or TGI in it; give the log from its first line", permanent=True
+            f"{path}: no start-up line of vLLM, SGLang, TGI or llama.cpp in it; give the log from its first line",
+            permanent=True,
         )
     return facts
 

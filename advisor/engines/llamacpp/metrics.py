@@ -18,20 +18,25 @@ LLAMACPP = EngineMetrics(
     histograms={},
     counters={
         "prompt_tokens_computed": (Series("llamacpp:prompt_tokens_total"),),
+        "prefix_hits": (Series("llamacpp:prompt_tokens_cached_total"),),
         "generation_tokens": (Series("llamacpp:tokens_predicted_total"),),
         "itl_sum": (Series("llamacpp:tokens_predicted_seconds_total"),),
         "itl_count": (Series("llamacpp:tokens_predicted_total"),),
         "steps": (Series("llamacpp:n_decode_total"),),
     },
-    series=SeriesCounts(gauges=3, windows=4, whole=1, info=2),
+    series=SeriesCounts(gauges=3, windows=5, whole=1, info=2),
     never_tells={
         **dict.fromkeys(
             ("prompt_tokens_p999", "output_tokens_p999", "total_tokens_p999", "recommended_max_model_len"), _NO_LENGTHS
         ),
         **dict.fromkeys(("ttft_p50", "ttft_p99", "tpot_p99", "itl_p99"), _NO_LATENCIES),
+        "kv_pool_tokens": (
+            "llama.cpp's server does not tell over HTTP whether its slots share one cache: give the log of its start "
+            "(--startup-log)"
+        ),
         "kv_usage_p95": "llama.cpp's server no longer tells how full its cache is (since 2025)",
         "preempted_share": "llama.cpp's server counts no finished requests",
-        "prefix_cache_hit_rate": "llama.cpp's server counts no prefix hits",
+        "prefix_cache_hit_rate": "this release of llama.cpp's server counts no prefix hits",
         "finish_length_share": "llama.cpp's server counts no finish reasons: give a request log (--logs)",
     },
 )

@@ -5,9 +5,9 @@ A new format is a new module with a `FORMAT`, named here. `mapped` is made from 
 
 from __future__ import annotations
 
-from . import envoy_ai_gateway, litellm, openai_gateway, otlp, sglang, tgi
+from . import envoy_ai_gateway, litellm, llamacpp, openai_gateway, otlp, sglang, tgi
 from ._lengthless import lengthless
-from ._requests import MAX_TOKENS, LogFormat, Requests, Row
+from ._requests import MAX_TOKENS, LogFormat, Requests, Row, unix_seconds
 from .mapped import FieldMap, mapped_format
 
 # Order is the order of recognition: the more particular format first.
@@ -17,7 +17,18 @@ FORMATS: dict[str, LogFormat] = {
     "otlp": otlp.FORMAT,
     "sglang": sglang.FORMAT,
     "tgi": tgi.FORMAT,
+    "llamacpp": llamacpp.FORMAT,
     "openai_gateway": openai_gateway.FORMAT,
 }
 
-__all__ = ["FORMATS", "MAX_TOKENS", "FieldMap", "LogFormat", "Requests", "Row", "lengthless", "mapped_format"]
+__all__ = [
+    "FORMATS",
+    "MAX_TOKENS",
+    "FieldMap",
+    "LogFormat",
+    "Requests",
+    "Row",
+    "lengthless",
+    "mapped_format",
+    "unix_seconds",
+]

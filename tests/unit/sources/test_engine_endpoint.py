@@ -18,6 +18,7 @@ from advisor.sources.metrics_reading import DeploymentMetrics, MetricsReading
 from tests.unit.sources.http_server import Answering, answering, reply
 
 CAPTURES = Path(__file__).parents[2] / "captures"
+LLAMACPP = CAPTURES / "llamacpp-b11549"
 NEW, OLD = CAPTURES / "vllm-0.32.0", CAPTURES / "vllm-0.16.0"
 NOW = 1795969000.0
 
@@ -186,6 +187,15 @@ def test_llamacpp_tells_its_slots() -> None:
     props = b'{"total_slots":4,"default_generation_settings":{"n_ctx":4096}}'
     found = only({"/metrics": b"llamacpp:requests_processing 2\n", "/props": props})
     assert (found.engine_kind, found.flags["max_num_seqs"].value) == ("llamacpp", 4)
+
+
+def test_a_real_llamacpp_under_load() -> None:
+    files = {"/metrics": "metrics_slots_full.txt", "/props": "props.json", "/v1/models": "v1_models.json"}
+    found = only({path: (LLAMACPP / name).read_bytes() for path, name in files.items()})
+    assert found.labels == {"model_name": "tiny"}
+    assert {name: flag.value for name, flag in found.flags.items()} == {"max_num_seqs": 4, "max_model_len": 2048}
+    (engine,) = found.engines
+    assert (engine.samples.running.tolist(), engine.samples.waiting.tolist()) == ([4.0], [6.0])
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_rest_of_an_overlong_line_is_no_line(tmp_path: Path) -> None:
 def test_a_file_without_a_start_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "access.log"
     file.write_text('INFO: 127.0.0.1 - "GET /version HTTP/1.1" 200 OK\n')
-    with pytest.raises(SourceError, match="no start-up line of vLLM, SGLang or TGI in it"):
+    with pytest.raises(SourceError, match="no start-up line of vLLM, SGLang, TGI or llama"):
         read_startup_log(file)
     with pytest.raises(SourceError, match="no such file"):
         read_startup_log(tmp_path)
