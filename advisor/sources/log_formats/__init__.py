@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import envoy_ai_gateway, litellm, llamacpp, openai_gateway, otlp, sglang, tgi
 from ._lengthless import lengthless
 from ._requests import MAX_TOKENS, LogFormat, Requests, Row, unix_seconds
+from ._wrapped import unwrapping
 from .mapped import FieldMap, mapped_format
 
 # Order is the order of recognition: the more particular format first.
@@ -31,4 +32,5 @@ __all__ = [
     "lengthless",
     "mapped_format",
     "unix_seconds",
+    "unwrapping",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.sources.log_formats import FORMATS, LogFormat, lengthless, mapped_format
+from advisor.sources.log_formats import FORMATS, LogFormat, lengthless, mapped_format, unwrapping
 
 from .options import LogOptions
 
@@ -15,9 +15,10 @@ def formats_of(options: LogOptions) -> list[LogFormat]:
     """The formats that lines may have, in the order in which to try them."""
     # A map that somebody wrote for this log knows better than recognition.
     own = [mapped_format(options.fields)] if options.fields else []
-    if options.format == "auto":
-        return [*own, *FORMATS.values()]
-    return own if options.format == "mapped" else [FORMATS[options.format]]
+    known = [*own, *FORMATS.values()]
+    if options.format != "auto":
+        known = own if options.format == "mapped" else [FORMATS[options.format]]
+    return [unwrapping(written) for written in known]
 
 
 def recognise(block: bytes, formats: Sequence[LogFormat]) -> LogFormat | None:
