@@ -156,6 +156,14 @@ def with_startup(evidence: Evidence, facts: StartupFacts) -> Evidence:
     return _with_defaults(stated) if facts.engine == "vllm" else stated
 
 
+def with_load(evidence: Evidence, engines: Sequence[EngineSeries]) -> Evidence:
+    """Add engines as their own logs show them, where no metrics do; one log is one replica."""
+    if evidence.engines or not engines:
+        return evidence
+    replicas = evidence.replicas or len({engine.instance for engine in engines})
+    return replace(evidence, engines=tuple(engines), replicas=replicas)
+
+
 def with_launch(evidence: Evidence, launch: Launch, source: FlagSource) -> Evidence:
     """Add what an engine was started with, by its process or a manifest; the engine's own metrics know its kind."""
     joined = evidence if evidence.engines else replace(evidence, engine=launch.engine)

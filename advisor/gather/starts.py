@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from advisor import merge, started
-from advisor.domain.evidence import Evidence, Window
+from advisor.domain.evidence import EngineSeries, Evidence, Window
 from advisor.domain.report import SourceState
 from advisor.engines.startup import StartupFacts
 from advisor.settings import Settings
+from advisor.sources.load_log import read_load
 from advisor.sources.manifests import Declared, read_manifest
 from advisor.sources.metrics_reading import DeploymentMetrics
 from advisor.sources.processes import ProcessReading
@@ -20,24 +21,36 @@ from .gathered import Gathered
 
 def read_startup_logs(settings: Settings, window: Window, out: Gathered) -> None:
     """Start-up logs, joined by the served name unless the configuration says whose they are."""
+    loads: dict[str, list[EngineSeries]] = {}
     for path in settings.startup_logs:
         facts = _startup(path, out)
         if facts is not None:
-            name = _served(facts, window, out)
-            out.deployments[name] = merge.with_startup(out.deployments[name], facts)
+            _join(_served(facts, window, out), path, facts, loads, window, out)
     for name, options in settings.deployments.items():
         for path in options.startup_logs if name in out.deployments else ():
             facts = _startup(path, out)
             if facts is not None:
-                out.deployments[name] = merge.with_startup(out.deployments[name], facts)
+                _join(name, path, facts, loads, window, out)
+    for name, engines in loads.items():
+        out.deployments[name] = merge.with_load(out.deployments[name], engines)
+
+
+def _join(
+    name: str, path: Path, facts: StartupFacts, loads: dict[str, list[EngineSeries]], window: Window, out: Gathered
+) -> None:
+    out.deployments[name] = merge.with_startup(out.deployments[name], facts)
+    found = out.attempt(f"load in {path.name}", lambda: read_load(path, facts.engine, window)) or ()
+    told = f", load of {len(found)} engine{'' if len(found) == 1 else 's'}" if found else ""
+    out.sources.append(SourceState(_named(path), "ok", merge.startup_summary(facts) + told))
+    loads.setdefault(name, []).extend(found)
+
+
+def _named(path: Path) -> str:
+    return f"start-up log {path.name}"
 
 
 def _startup(path: Path, out: Gathered) -> StartupFacts | None:
-    name = f"start-up log {path.name}"
-    facts = out.attempt(name, lambda: read_startup_log(path))
-    if facts is not None:
-        out.sources.append(SourceState(name, "ok", merge.startup_summary(facts)))
-    return facts
+    return out.attempt(_named(path), lambda: read_startup_log(path))
 
 
 def _served(facts: StartupFacts, window: Window, out: Gathered) -> str:

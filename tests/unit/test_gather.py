@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,21 @@ def test_a_start_up_log_joins_by_the_name_it_serves(tmp_path: Path) -> None:
 def test_a_start_up_log_alone_is_a_deployment_over_the_window(tmp_path: Path) -> None:
     found = gathered(startup_logs=[written(tmp_path / "s.log", STARTUP % ("chat", 16))])
     assert found.deployments["chat"].window == WINDOW
+
+
+def test_a_log_that_goes_on_shows_the_load_where_no_metrics_do(tmp_path: Path) -> None:
+    at = datetime.fromtimestamp(WINDOW.end - 60, UTC).strftime("%m-%d %H:%M:%S")
+    line = (
+        f"INFO {at} [loggers.py:335] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0 "
+        "tokens/s, Running: 8 reqs, Waiting: 16 reqs, GPU KV cache usage: 12.5%, Prefix cache hit rate: 0.0%\n"
+    )
+    text = STARTUP % ("chat", 16) + "\n" + line
+    logs = [written(tmp_path / f"{name}.log", text) for name in ("a", "b")]
+    found = gathered(startup_logs=logs)
+    chat = found.deployments["chat"]
+    assert [engine.samples.running.tolist() for engine in chat.engines] == [[8], [8]]
+    assert chat.replicas == 2
+    assert found.sources[0].detail.endswith("load of 1 engine")
 
 
 def test_a_start_up_log_may_be_said_to_be_of_one_deployment(tmp_path: Path) -> None:

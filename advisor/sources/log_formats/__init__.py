@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from . import envoy_ai_gateway, litellm, llamacpp, openai_gateway, otlp, sglang, tgi
 from ._lengthless import lengthless
+from ._lines import moment
 from ._requests import MAX_TOKENS, LogFormat, Requests, Row, unix_seconds
-from ._wrapped import unwrapping
+from ._wrapped import part_of, unwrapping
 from .mapped import FieldMap, mapped_format
 
 # Order is the order of recognition: the more particular format first.
@@ -31,6 +32,8 @@ __all__ = [
     "Row",
     "lengthless",
     "mapped_format",
+    "moment",
+    "part_of",
     "unix_seconds",
     "unwrapping",
 ]

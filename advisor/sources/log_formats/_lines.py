@@ -14,7 +14,7 @@ NO_REQUEST = "about no finished request"
 
 _TAKEN_DOWN = re.compile(rb"\d{10}\.\d{1,9} ")
 _MOMENT = re.compile(
-    rb"(?P<day>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,6})?\d*(?P<zone>Z|[+-]\d\d:\d\d)?"
+    rb"(?P<day>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,6})?\d*(?P<zone>Z|[+-]\d\d:?\d\d)?"
 )
 
 

@@ -15,6 +15,9 @@ TIME = "2026-11-29T13:46:40.123456789Z"
 FORMS = {
     "cri": lambda line: f"{TIME} stdout F ".encode() + line,
     "docker": lambda line: json.dumps({"log": line.decode() + "\n", "stream": "stdout", "time": TIME}).encode(),
+    "journalctl": lambda line: json.dumps(
+        {"__REALTIME_TIMESTAMP": "1795960000123456", "MESSAGE": line.decode(), "_PID": "7"}
+    ).encode(),
     "fluent bit": lambda line: json.dumps({"@timestamp": TIME, "message": line.decode(), "k8s": {"pod": "p"}}).encode(),
 }
 
