@@ -90,6 +90,8 @@ class EngineMetrics:
     dating: series whose presence dates a release. labels: the engine's own label -> the one that others use.
     parts: labels whose values are parts of one reading. summed: labels whose values add up before that.
     exact_prefix_hits: the counter of prefix hits in tokens; what is computed of prompts is all less these.
+    hands_over: series that only engines expose which hand the cache of a prompt over to others, or take it from them.
+    role_label: the label that names what part of a request an engine serves, `prefill` or `decode`.
     front_end: these are figures of a router over several engines, so they say nothing of one of them.
     never_tells: fact -> why this engine cannot tell it, and what can.
     """
@@ -108,6 +110,8 @@ class EngineMetrics:
     summed: tuple[str, ...] = ()
     exact_prefix_hits: str | None = None
     answers: Answers | None = None
+    hands_over: tuple[str, ...] = ()
+    role_label: str | None = None
     front_end: bool = False
     never_tells: Mapping[str, str] = field(default_factory=dict)
     flags: Callable[[Settings], Mapping[str, FlagValue]] = no_flags
@@ -131,9 +135,14 @@ class EngineMetrics:
         return tuple(sorted(self._histogram_names(WHOLE_HISTOGRAMS)))
 
     @property
+    def present_names(self) -> tuple[str, ...]:
+        """Series whose mere presence tells something."""
+        return (*self.dating, *self.hands_over)
+
+    @property
     def names(self) -> frozenset[str]:
         """All series that are this engine's alone."""
-        own = {*self.gauge_names, *self.window_names, *self.whole_names, *self.config, *self.dating}
+        own = {*self.gauge_names, *self.window_names, *self.whole_names, *self.config, *self.present_names}
         return frozenset(own)
 
     def canonical_labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:

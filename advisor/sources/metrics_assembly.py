@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from advisor.domain.evidence import Disagreement, EngineSeries, Flag, FlagValue, HttpOutcomes, ReportedPool
+from advisor.domain.evidence import Disagreement, EngineRole, EngineSeries, Flag, FlagValue, HttpOutcomes, ReportedPool
 from advisor.engines import metrics_of_series
 from advisor.engines.metrics import EngineMetrics
 from advisor.engines.vllm.metrics import NOMINAL_POOL
@@ -138,13 +138,21 @@ def _deployment(
 def _with_config(engine: EngineSeries, parts: EngineParts, raw: RawMetrics, target: Target, ranks: int) -> EngineSeries:
     """The engine with what its own config series says of it."""
     metrics, config = parts.metrics, parts.config
-    pool = metrics.pool(config, ranks)
+    pool, present = metrics.pool(config, ranks), raw.present.get(target, frozenset())
     return replace(
         engine,
         flags={f: Flag(v, "metrics", engine.epoch_start) for f, v in metrics.flags(config).items()},
-        version=metrics.release(raw.present.get(target, frozenset()), config),
+        version=metrics.release(present, config),
         pool_tokens=pool[0] if pool else None,
+        role=_role(parts, present),
     )
+
+
+def _role(parts: EngineParts, present: Set[str]) -> EngineRole | None:
+    told = {series.labels.get(parts.metrics.role_label or "") for series in parts.gauges}
+    if "prefill" in told or "decode" in told:
+        return "part" if {"prefill", "decode"} <= told else "prefill" if "prefill" in told else "decode"
+    return "part" if present & set(parts.metrics.hands_over) else None
 
 
 def _lengths_only(engine: EngineSeries) -> EngineSeries:

@@ -45,6 +45,7 @@ FLAGS = OwnFlags(
             "enable_mixed_chunk",
             "allow_auto_truncate",
             "enable_dp_attention",
+            "disaggregation_mode",
         }
     ),
     lacking={

@@ -107,6 +107,7 @@ SGLANG = EngineMetrics(
     parts=("le", "mode"),
     summed=("is_streaming", "cache_source", "priority"),
     exact_prefix_hits="sglang:cached_tokens_total",
+    role_label="engine_type",
     answers=Answers(("sglang:http_responses_total",), "status_code", {"method": ("POST",), "endpoint": ENDPOINTS}),
     never_tells={
         "finish_length_share": "SGLang counts no finish reasons: give a request log (--logs)",

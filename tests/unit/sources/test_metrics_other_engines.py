@@ -153,6 +153,19 @@ def test_a_config_gauge_is_a_series_for_each_value_it_had() -> None:
     ]
 
 
+@pytest.mark.parametrize(("label", "role"), [("prefill", "prefill"), ("decode", "decode"), ("unified", None)])
+def test_sglang_says_which_part_of_requests_it_serves(label: str, role: str | None) -> None:
+    found = only(gauges=[sglang("num_running_reqs", [3, 4], engine_type=label)])
+    assert [engine.role for engine in found.engines] == [role]
+
+
+def test_vllm_with_a_connector_to_other_engines_serves_a_part() -> None:
+    running = one("vllm:num_requests_running", [3, 4], 60, model_name="m", engine="0")
+    handing = frozenset({"vllm:nixl_xfer_time_seconds_count", "vllm:kv_cache_usage_perc"})
+    assert only(gauges=[running], present={("j", "a:8000"): handing}).engines[0].role == "part"
+    assert only(gauges=[running], present={("j", "a:8000"): frozenset()}).engines[0].role is None
+
+
 def test_tgi_tells_its_cache_in_tokens_that_are_reserved() -> None:
     found = only(
         gauges=[
