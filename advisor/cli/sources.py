@@ -33,7 +33,7 @@ _OPTIONS = (
     click.option("--logs", multiple=True, metavar="PATH", help="Request log: file, directory or glob."),
     click.option("--log-format", metavar="NAME", help="Its format; told by its content unless given."),
     click.option(
-        "--startup-log", "startup_logs", multiple=True, type=FILE, metavar="PATH", help="Start-up log of an engine."
+        "--startup-log", "startup_logs", multiple=True, type=FILE, metavar="PATH", help="An engine's own log from its start: a file, or journal:UNIT."
     ),
     click.option(
         "--manifest",

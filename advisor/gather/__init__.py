@@ -10,11 +10,13 @@ from advisor.owners import RequestLogs, read_from_files
 from advisor.settings import Settings
 from advisor.sources.processes import read_processes
 
+from .engine_logs import read_engine_logs
+from .exported import join_exporters
 from .files import read_evidence, read_files, with_settings
 from .fleet import names_of, read_fleet
 from .gathered import Gathered
 from .requests import read_requests
-from .starts import join_processes, read_manifests, read_startup_logs
+from .starts import join_processes, read_manifests
 
 __all__ = ["Gathered", "gather", "names_of"]
 
@@ -25,8 +27,9 @@ def gather(settings: Settings, window: Window, request_logs: RequestLogs = read_
     read_evidence(settings, window, out)
     running = out.attempt("processes", read_processes) if settings.processes else None
     metrics = read_fleet(settings, window, out, running)
+    join_exporters(settings, window, metrics, out)
     read_requests(settings, window, metrics, out, request_logs)
-    read_startup_logs(settings, window, out)
+    read_engine_logs(settings, window, out)
     if running is not None:
         join_processes(running, metrics.values(), window, out)
     read_manifests(settings, window, out)

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from advisor.domain.errors import SourceError
 from advisor.domain.evidence import EngineSeries, EpochCause, Samples, Window
 from advisor.engines.load_line import LoadLine, LoadLines
 from advisor.engines.sglang.load_line import LOAD_LINES as SGLANG
 from advisor.engines.vllm.load_line import LOAD_LINES as VLLM
 
-from .log_formats import moment, part_of
+from .engine_log import engine_lines
+from .log_formats import moment
 from .metrics_engine import NO_WINDOWS
 
 LOAD_LINES: Mapping[str, LoadLines] = {"vllm": VLLM, "sglang": SGLANG}
 SLOT_SECONDS = 15.0
 MOST_SLOTS = 250_000  # 43 days
-MAX_LINE = 65_536
 _DAY_SECONDS = 86_400.0
 _YEARLESS = re.compile(rb"\b(?:DEBUG|INFO|WARNING|ERROR) (\d\d-\d\d \d\d:\d\d:\d\d)\b")
 
@@ -33,44 +32,33 @@ Seen = dict[int, LoadLine]
 """The last line of each slot of a rank."""
 
 
-def read_load(path: Path, kind: str, window: Window) -> tuple[EngineSeries, ...]:
+def read_load(place: Path, kind: str, window: Window, journals: Path | None = None) -> tuple[EngineSeries, ...]:
     """Running, waiting and cache usage of each rank since the last start within the window; empty where none is told.
 
-    kind: of engine. Raises SourceError when the file cannot be read.
+    place: a file, or `journal:UNIT` in this machine's journal or in `journals`. kind: of engine. Raises SourceError
+    when it cannot be read.
     """
     told = LOAD_LINES.get(kind)
     if told is None:
         return ()
     ranks: dict[str, Seen] = {}
     cause: EpochCause = "first_seen"
-    try:
-        for at, line in _lines(path, told, window):
-            if line is None:
-                ranks, cause = {}, "restarted"
-            elif window.start <= at <= window.end:
-                ranks.setdefault(line.rank, {})[int(at // SLOT_SECONDS)] = line
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
-    return tuple(_engine(path.name, rank, seen, cause) for rank, seen in sorted(ranks.items()))
+    for at, line in _lines(engine_lines(place, told.telling, window.start, journals), told, window.end):
+        if line is None:
+            ranks, cause = {}, "restarted"
+        elif window.start <= at <= window.end:
+            ranks.setdefault(line.rank, {})[int(at // SLOT_SECONDS)] = line
+    return tuple(_engine(place.name, rank, seen, cause) for rank, seen in sorted(ranks.items()))
 
 
-def _lines(path: Path, told: LoadLines, window: Window) -> Iterator[tuple[float, LoadLine | None]]:
+def _lines(lines: Iterable[bytes], told: LoadLines, newest: float) -> Iterator[tuple[float, LoadLine | None]]:
     """When each line was printed, with its load; None for a start, of which what came before tells nothing."""
-    with path.open("rb") as file:
-        while line := file.readline(MAX_LINE):
-            if not told.telling.search(line):
-                continue
-            line = _unwrapped(line.rstrip(b"\n"))
-            load, at = told.read(line), _time(line, window.end)
-            if load is not None and math.isfinite(at):
-                yield at, load
-            elif told.starts.search(line):
-                yield at, None
-
-
-def _unwrapped(line: bytes) -> bytes:
-    part = part_of(line)
-    return line if part is None else part.time + b" " + part.line
+    for line in lines:
+        load, at = told.read(line), _time(line, newest)
+        if load is not None and math.isfinite(at):
+            yield at, load
+        elif told.starts.search(line):
+            yield at, None
 
 
 def _time(line: bytes, newest: float) -> float:

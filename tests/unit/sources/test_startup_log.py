@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.domain.errors import SourceError
-from advisor.sources import startup_log
+from advisor.sources import engine_log
 from advisor.sources.startup_log import read_startup_log
 
 POOL = "(EngineCore pid=41) INFO 11-29 10:02:33 [x.py:1] GPU KV cache size: 8,192 tokens"
@@ -38,7 +38,7 @@ def test_it_tells_the_engines_apart(tmp_path: Path) -> None:
 
 def test_the_rest_of_an_overlong_line_is_no_line(tmp_path: Path) -> None:
     file = tmp_path / "startup.log"
-    file.write_text(POOL + "\n" + "x" * startup_log.MAX_LINE + "GPU KV cache size: 1 tokens\n")
+    file.write_text(POOL + "\n" + "x" * engine_log.MAX_LINE + "GPU KV cache size: 1 tokens\n")
     assert read_startup_log(file).kv_pool_tokens == 8192
 
 
@@ -52,8 +52,8 @@ def test_a_file_without_a_start_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_beyond_the_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup_log, "MAX_BYTES", 100)
+    monkeypatch.setattr(engine_log, "MAX_BYTES", 100)
     file = tmp_path / "startup.log"
     file.write_text((POOL + "\n") * 3)
-    with pytest.raises(SourceError, match="cut out the part from the last start"):
+    with pytest.raises(SourceError, match="give the part from the last start as a file"):
         read_startup_log(file)
