@@ -28,6 +28,7 @@ COMMANDS = {
     "rules": "the rule packs: list, lint, test",
     "backtest": "what would have been advised, replayed over history",
     "sweep": "the load test to run, with the deployment's own lengths; its result",
+    "exporter": "the host agent: this host's logs as histograms on /metrics",
     "doctor": "sources reachable, metrics present, missing or renamed, coverage",
     "config": "the configuration: check, schema, show",
     "completion": "the script by which bash, zsh or fish completes commands",

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
 
-from advisor.domain.errors import ConfigError, StoreError
+from advisor.domain.errors import ConfigError
+from advisor.process.alone import alone
+from advisor.process.logs import configure_logging
+from advisor.process.notify import Notifier
+from advisor.process.signals import Signals, caught
 from advisor.service.memory import Memory
-from advisor.service.notify import Notifier
 from advisor.service.schedule import EVALUATE, GATHER, REPORT, Schedule, next_report
-from advisor.service.signals import Signals, caught
 from advisor.service.step_runner import StepRunner
-from advisor.service.telemetry import configure_logging
 from advisor.settings import Settings, read_settings
 from advisor.web.app import create_app
 from advisor.web.server import Server, serve
@@ -47,7 +44,7 @@ class Daemon:
     def run(self) -> None:
         """Work until SIGTERM or SIGINT. Raises ConfigError or StoreError when it cannot start."""
         configure_logging(level=self._settings.logging.level, as_json=self._settings.logging.format == "json")
-        with _alone(self._settings.store.path):
+        with alone(self._settings.store.path):
             self._memory.load()
             server = serve(create_app(self._memory), self._settings.web)
             with caught(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
@@ -143,22 +140,3 @@ def _refuse_what_needs_a_restart(old: Settings, new: Settings) -> None:
     for name in ("store", "web"):
         if getattr(old, name) != getattr(new, name):
             raise ConfigError(f"{name} cannot change while the daemon runs: restart it (systemctl restart)")
-
-
-@contextmanager
-def _alone(store: Path) -> Iterator[None]:
-    """Two daemons over one store would each work as if the other were not there. Raises StoreError for the second."""
-    path = store.with_name(f"{store.name}.lock")
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660)
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}: create the directory, or set store.path") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise StoreError(f"{store}: another daemon works with it: stop that one first") from None
-    try:
-        yield
-    finally:
-        os.close(descriptor)

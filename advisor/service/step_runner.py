@@ -13,9 +13,9 @@ import structlog
 
 from advisor.domain.errors import StoreError
 from advisor.owners import Owners
+from advisor.process.logs import configure_logging
 from advisor.service.account import Account
 from advisor.service.memory import Memory
-from advisor.service.telemetry import configure_logging
 from advisor.service.worker import Ended, run_apart
 from advisor.settings import Settings
 from advisor.store import Store

@@ -1,15 +1,11 @@
-"""What the daemon says of itself: its metrics, computed from one view of its state, and its log."""
+"""What the daemon says of itself: its metrics, computed from one view of its state."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.metrics_core import CounterMetricFamily
@@ -23,7 +19,7 @@ from advisor.domain.report import DeploymentReport, Report
 from advisor.outlets.plain import plain
 
 CURRENT_FLAGS = ("max_model_len", "max_num_seqs", "max_num_batched_tokens")
-_LONGEST_LABEL, _LONGEST_VALUE = 200, 4000
+_LONGEST_LABEL = 200
 OPEN = frozenset({"open", "queued"})
 
 
@@ -132,28 +128,3 @@ def _gauge(name: str, meaning: str, labels: list[str], values: Iterable[tuple[li
     for labelled, value in series.items():
         family.add_metric(labelled, value)
     return family
-
-
-def configure_logging(*, level: str, as_json: bool) -> None:
-    """Log to stderr: one line an event, key=value for people and journald, or JSON. No value can break its line."""
-    form: list[Any] = [structlog.processors.LogfmtRenderer(key_order=["level", "event"], bool_as_flag=False)]
-    if as_json:
-        form = [structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.JSONRenderer()]
-    structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, _printable, *form],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    # Libraries log through the standard module; what is worth a line comes out in the same form.
-    logging.basicConfig(level=logging.ERROR, handlers=[_ToStructlog()], force=True)
-
-
-def _printable(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return {
-        key: plain(value, limit=_LONGEST_VALUE) if isinstance(value, str) else value for key, value in event.items()
-    }
-
-
-class _ToStructlog(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger().error("library", logger=record.name, message=record.getMessage())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from advisor.domain.cursor import AnsweredSpans, Cursor, Cursors, FileStamp, JournalCursor, Unsettled
+from advisor.domain.cursor import AnsweredSpans, Cursor, Cursors, FileStamp, StreamCursor, Unsettled
 
 from .database import Database
 from .packing import pack, unpack
@@ -14,7 +14,7 @@ from .packing import pack, unpack
 def write_cursors(database: Database, cursors: Cursors) -> None:
     """Replace all; within the caller's transaction."""
     database.change("DELETE FROM cursor")
-    for place, body in enumerate([*map(_body, cursors.files), *map(_journal_body, cursors.journal)]):
+    for place, body in enumerate([*map(_body, cursors.files), *map(_stream_body, cursors.streams)]):
         database.change("INSERT INTO cursor (place, body) VALUES (?, ?)", place, body)
     database.change("DELETE FROM unsettled")
     if cursors.unsettled is not None:
@@ -24,11 +24,11 @@ def write_cursors(database: Database, cursors: Cursors) -> None:
 def read_cursors(database: Database) -> Cursors:
     """What was written last. Raises ValueError, TypeError or KeyError for what was not."""
     bodies = [json.loads(row["body"]) for row in database.rows("SELECT body FROM cursor ORDER BY place")]
-    # A file's begins with its stamp, the journal's with a name.
+    # A file's begins with its stamp, a stream's with its name.
     files = tuple(_cursor(*body) for body in bodies if isinstance(body[0], list))
-    journal = tuple(JournalCursor(*body) for body in bodies if isinstance(body[0], str))
+    streams = tuple(StreamCursor(*body) for body in bodies if isinstance(body[0], str))
     row = database.row("SELECT body FROM unsettled")
-    return Cursors(files, _unpacked(row["body"]) if row else None, journal)
+    return Cursors(files, _unpacked(row["body"]) if row else None, streams)
 
 
 def _body(cursor: Cursor) -> str:
@@ -36,8 +36,8 @@ def _body(cursor: Cursor) -> str:
     return json.dumps([stamp, *(getattr(cursor, name) for name in Cursor.__slots__[1:])])
 
 
-def _journal_body(cursor: JournalCursor) -> str:
-    return json.dumps([getattr(cursor, name) for name in JournalCursor.__slots__])
+def _stream_body(cursor: StreamCursor) -> str:
+    return json.dumps([getattr(cursor, name) for name in StreamCursor.__slots__])
 
 
 def _cursor(stamp: list[int], offset: int, head: list[str], *rest: Any) -> Cursor:

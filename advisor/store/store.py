@@ -18,6 +18,7 @@ from .migration import checked_version, migrate, shipped
 if TYPE_CHECKING:
     from advisor.domain.cursor import Cursors
     from advisor.domain.evidence import RequestLog, Window
+    from advisor.domain.exported import LengthCounts
     from advisor.domain.hours import HourFacts
 
 HOURS_KEPT_SECONDS = 14 * 86_400.0
@@ -133,6 +134,24 @@ class Store:
         from . import request_logs  # noqa: PLC0415
 
         return request_logs.request_log(self._database, deployment, window, latency_since)
+
+    def counting_since(self, now: float) -> float:
+        """When the host agent began to count; now, unless it did before."""
+        from . import exported  # noqa: PLC0415
+
+        return exported.counting_since(self._database, now)
+
+    def exported(self) -> Mapping[str, LengthCounts]:
+        """What the host agent counted, by model."""
+        from . import exported  # noqa: PLC0415
+
+        return exported.exported(self._database)
+
+    def commit_exported(self, counts: Mapping[str, LengthCounts], cursors: Cursors) -> None:
+        """Keep what is counted of these models now, with the cursors that go with it: both or neither."""
+        from . import exported  # noqa: PLC0415
+
+        exported.commit_exported(self._database, counts, cursors)
 
     def deliveries(self, limit: int = 100) -> tuple[Delivery, ...]:
         """Messages that were sent or tried, latest first."""

@@ -98,4 +98,4 @@ def _listening(options: WebOptions) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise ConfigError(f"web.listen {options.listen}: {why}: choose another address") from None
+        raise ConfigError(f"listen {options.listen}: {why}: choose another address") from None

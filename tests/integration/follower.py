@@ -12,7 +12,9 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from advisor.sources.request_log import LogOptions, follow
 from advisor.store import Store
@@ -29,22 +31,25 @@ def follow_once(store: Store, log: Path, *, budget_bytes: int = 1 << 20) -> bool
     return told.behind
 
 
-def follow_for_ever(path: Path, log: Path) -> None:
+def follow_for_ever(path: Path, log: Path) -> NoReturn:
     store = Store.open(path)
     while True:
         follow_once(store, log)
         time.sleep(random.uniform(0, 0.002))
 
 
-def main(path: Path, log: Path) -> None:
+def main(path: Path, log: Path, work: Callable[[Path, Path], NoReturn] = follow_for_ever) -> None:
+    """`work` is what each of them does with the store and the log."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     store = Store.open(path)
-    store.cursors()  # what is imported late is imported before the first fork
+    # What is imported late is imported before the first fork.
+    store.cursors()
+    store.exported()
     store.close()
     for _ in sys.stdin:
         process = os.fork()
         if process == 0:
-            follow_for_ever(path, log)
+            work(path, log)
         sys.stdout.write(f"{process}\n")
         sys.stdout.flush()
 

@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 class Followers:
     """Starts followers, one at a time, and kills them."""
 
-    def __init__(self, store: Path, log: Path) -> None:
-        command = [sys.executable, str(FOLLOWER), str(store), str(log)]
+    def __init__(self, store: Path, log: Path, program: Path = FOLLOWER) -> None:
+        command = [sys.executable, str(program), str(store), str(log)]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
         self._starter = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

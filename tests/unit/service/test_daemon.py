@@ -60,7 +60,7 @@ def test_a_wrong_configuration_is_refused_and_the_old_one_stays(tmp_path: Path) 
 def test_two_daemons_do_not_share_a_store(tmp_path: Path) -> None:
     with daemon(configure(tmp_path)) as running:
         running.hears("READY=1")
-        with pytest.raises(StoreError, match="another daemon works with it"):
+        with pytest.raises(StoreError, match="another process works with it"):
             Daemon(configure(tmp_path)).run()
 
 

@@ -1,19 +1,14 @@
-"""The daemon's metrics as Prometheus reads them, and its log as journald gets it."""
+"""The daemon's metrics as Prometheus reads them."""
 
 from __future__ import annotations
 
-import json
-import logging
 import shutil
 import subprocess
-from collections.abc import Iterator
 
-import pytest
-import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from advisor.domain.report import Report
-from advisor.service.telemetry import Metrics, View, configure_logging
+from advisor.service.telemetry import Metrics, View
 from tests.conftest import absent
 from tests.unit.outlets import samples
 
@@ -88,46 +83,3 @@ def test_promtool_has_nothing_to_say() -> None:
     text = Metrics(lambda: View(report=samples.fleet(), runs={("gather", "done"): 1})).text()
     checked = subprocess.run([str(promtool), "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
-
-
-@pytest.fixture
-def logging_restored() -> Iterator[None]:
-    """Leaves logging as it was found."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    structlog.reset_defaults()
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
-
-
-@pytest.mark.usefixtures("logging_restored")
-def test_a_line_is_key_and_value(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging(level="info", as_json=False)
-    log = structlog.get_logger()
-    log.debug("unheard")
-    log.info("step", kind="evaluate", seconds=2.5, detail='model "a"\nevil=1 \x1b[2J')
-    assert capsys.readouterr().err == (
-        'level=info event=step kind=evaluate seconds=2.5 detail="model \\"a\\" evil=1 \\\\x1b[2J"\n'
-    )
-
-
-@pytest.mark.usefixtures("logging_restored")
-def test_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging(level="warning", as_json=True)
-    try:
-        samples.NOW / 0
-    except ZeroDivisionError as error:
-        structlog.get_logger().error("step crashed", exc_info=error)
-    (line,) = capsys.readouterr().err.splitlines()
-    event = json.loads(line)
-    assert (event["level"], event["event"]) == ("error", "step crashed")
-    assert "ZeroDivisionError: float division by zero" in event["exception"]
-    assert event["timestamp"].endswith("Z")
-
-
-@pytest.mark.usefixtures("logging_restored")
-def test_what_libraries_say_comes_out_in_the_same_form(capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging(level="info", as_json=False)
-    logging.getLogger("urllib3").warning("retrying")
-    logging.getLogger("urllib3").error("gave up on %s", "http://x")
-    assert capsys.readouterr().err == 'level=error event=library logger=urllib3 message="gave up on http://x"\n'

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.domain.cursor import Cursor, Cursors, FileStamp, JournalCursor
+from advisor.domain.cursor import Cursor, Cursors, FileStamp, StreamCursor
 from advisor.domain.errors import StoreError
 from advisor.domain.evidence import LatencySample, RequestLog, Window
 from advisor.domain.histogram import JointCounts, TokenCounts
@@ -63,7 +63,7 @@ def commit(store: Store, *slices: tuple[str, float, RequestLog]) -> None:
 
 def test_how_far_files_and_the_journal_are_read_is_remembered(store: Store) -> None:
     file = Cursor(FileStamp(1, 2, 3, 4), 5, ("ab", "cd"), "ef", T0, "sglang", inside_long_line=True)
-    journal = JournalCursor("unit=sglang.service", "s=1;i=5", T0 + 0.25, "sglang")
+    journal = StreamCursor("unit=sglang.service", "s=1;i=5", T0 + 0.25, "sglang")
     store.commit_logs({}, Cursors((file,), None, (journal,)))
     assert store.cursors() == Cursors((file,), None, (journal,))
 

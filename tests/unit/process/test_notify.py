@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.service.notify import MOST_SECONDS, Notifier
+from advisor.process.notify import MOST_SECONDS, Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from advisor.service.signals import caught
+from advisor.process.signals import caught
 
 
 def test_a_signal_ends_the_wait_and_is_told_once() -> None:
