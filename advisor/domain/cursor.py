@@ -85,11 +85,11 @@ class Unsettled:
 
 
 @dataclass(frozen=True, slots=True)
-class JournalCursor:
-    """How far the messages of one unit or identifier, the `stream`, are read in the journal.
+class StreamCursor:
+    """How far a stream is read: the messages of one unit or identifier in the journal, or the lines of a query to Loki.
 
-    place: journald's own cursor of the last entry, empty where it knows it no longer. seconds: UNIX time of that entry.
-    format: how its lines are written, empty when unknown.
+    place: of the last entry, in the source's own terms; empty where it knows it no longer. seconds: UNIX time of that
+    entry. format: how its lines are written, empty when unknown.
     """
 
     stream: str
@@ -104,4 +104,4 @@ class Cursors:
 
     files: tuple[Cursor, ...] = ()
     unsettled: Unsettled | None = None
-    journal: tuple[JournalCursor, ...] = ()
+    streams: tuple[StreamCursor, ...] = ()

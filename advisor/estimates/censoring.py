@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from advisor.domain.evidence import Evidence
+from advisor.domain.exported import ExportedLengths
 from advisor.domain.fact import Fact, computed, measured, unknown
 
 from . import lengths
+from .length_sample import believed_agents
 
 DAY = 86400.0
 MOST_COVERAGE = 1.1
@@ -23,8 +27,13 @@ def facts(evidence: Evidence, limit: int | None) -> dict[str, Fact]:
 
 def _refused_now(evidence: Evidence) -> Fact:
     log, http = evidence.log, evidence.http
-    if log is not None and log.requests:
+    if log is not None and log.requests and log.tells_refusals:
         return measured(log.refused / log.requests, n=log.requests, source=log.source)
+    agents = believed_agents(evidence)
+    if agents is not None and agents.requests:
+        return measured(
+            agents.outcomes["refused_length"] / agents.requests, n=round(agents.requests), source=agents.source
+        )
     if http is not None and (answers := http.ok + http.client_errors + http.server_errors) > 0:
         n = round(answers)
         if http.client_errors == 0:
@@ -38,7 +47,7 @@ def _refused_now(evidence: Evidence) -> Fact:
 
 def _cut_share(evidence: Evidence, limit: int | None) -> Fact:
     log = evidence.log
-    if log is not None and log.served.n:
+    if log is not None and log.served.n and log.tells_cuts:
         cut = log.cut.n if limit is None else log.cut.above(limit - 1)
         share = cut / log.served.n
         if limit is None and cut:
@@ -46,6 +55,9 @@ def _cut_share(evidence: Evidence, limit: int | None) -> Fact:
                 None, low=0.0, high=share, n=log.served.n, source="finish_reason length; the limit is unknown"
             )
         return measured(share, n=log.served.n, source=f"{log.source}: finish_reason length at the limit")
+    agents = believed_agents(evidence)
+    if agents is not None:
+        return _cut_as_counted(agents, limit)
     pairs = [(e.windows.total("finished"), e.windows.total("finished_length")) for e in evidence.engines]
     told = [(every, cut) for every, cut in pairs if every is not None and cut is not None]
     finished = sum(every for every, _ in told)
@@ -58,22 +70,42 @@ def _cut_share(evidence: Evidence, limit: int | None) -> Fact:
     return measured(None, low=0.0, high=most, n=round(finished), source=story)
 
 
+def _cut_as_counted(agents: ExportedLengths, limit: int | None) -> Fact:
+    """Of the answers that were cut, at most those in buckets that reach the limit were cut by it, not by max_tokens.
+
+    Worked: 500 of 10,000 cut, and 3 of all in the bucket up to a limit of 8,192 or above: between 0 and 0.03 %.
+    """
+    total, cut = agents.histograms["total"], agents.outcomes["cut"]
+    reaching = float(total.counts[np.searchsorted(total.edges, limit or 0) :].sum())
+    story = f"{agents.source}: finish_reason length, in requests that may have reached the limit"
+    most = min(cut, reaching) / total.n
+    return measured(0.0 if most == 0 else None, low=0.0, high=most, n=round(total.n), source=story)
+
+
 def _coverage(evidence: Evidence) -> Fact:
-    prompt, _ = lengths.marginals(evidence)
-    if evidence.log is None or not evidence.log.served.n:
+    prompt, _ = lengths.engine_marginals(evidence)
+    agents = believed_agents(evidence)
+    if agents is not None:
+        name, served = "the host agents", agents.histograms["total"].n
+    elif evidence.log is not None and evidence.log.served.n:
+        name, served = "the log", float(evidence.log.served.n)
+    else:
         return unknown("no request log with token counts (--logs)")
     if prompt is None:
-        return unknown("no engine metrics to compare the log with (--prometheus)")
-    share = evidence.log.served.n / prompt.n
+        return unknown(f"no engine metrics to compare {name} with (--prometheus)")
+    share = served / prompt.n
     if share > MOST_COVERAGE:
-        story = f"the log has {share:.1f}x the requests that the engines finished"
+        story = f"{name} saw {share:.1f}x the requests that the engines finished"
         return unknown(f"{story}: they do not cover the same time or the same replicas, so its gaps cannot be told")
     return computed(
-        min(share, 1.0), n=round(prompt.n), source="requests with usage in the log / finished by the engines"
+        min(share, 1.0), n=round(prompt.n), source=f"requests with usage that {name} saw / finished by the engines"
     )
 
 
 def _observed_days(evidence: Evidence) -> Fact:
+    agents = believed_agents(evidence)
+    if agents is not None:
+        return measured(agents.span_seconds / DAY, source=agents.source)
     if evidence.log is None or evidence.log.last_seconds <= evidence.log.first_seconds:
         return unknown("no request log (--logs)")
     days = (evidence.log.last_seconds - evidence.log.first_seconds) / DAY

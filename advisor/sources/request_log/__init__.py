@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from .follow import Followed, follow
-from .options import LogOptions
+from .journal import JournalStream
+from .options import JOURNAL, LogOptions
 from .origins import Resolve
 from .reading import LogReading, read_request_logs
 from .survey import Surveyed, survey
 
-__all__ = ["Followed", "LogOptions", "LogReading", "Resolve", "Surveyed", "follow", "read_request_logs", "survey"]
+__all__ = [
+    "JOURNAL",
+    "Followed",
+    "JournalStream",
+    "LogOptions",
+    "LogReading",
+    "Resolve",
+    "Surveyed",
+    "follow",
+    "read_request_logs",
+    "survey",
+]

@@ -11,21 +11,26 @@ _PROBLEMS_SHOWN = 3
 
 
 class Account:
-    """Counts lines. `bad` could not be read, `unused` could and is not wanted, both by reason; `problems` of files."""
+    """Counts lines. `bad` could not be read, `unused` could and is not wanted, both by reason; `problems` of files.
 
-    def __init__(self) -> None:
+    unit: what a line is called, where it is none.
+    """
+
+    def __init__(self, unit: str = "lines") -> None:
+        self._unit = unit
         self.files = 0
-        self._journal = False
+        self._heard: list[str] = []
         self.rows = 0
         self.bad: Counter[str] = Counter()
         self.unused: Counter[str] = Counter()
         self.problems: list[str] = []
 
-    def heard(self, *, unreadable: int) -> None:
-        """The journal was read, but for some entries."""
-        self._journal = True
+    def heard(self, place: str, *, unreadable: int = 0) -> None:
+        """A place other than a file was read, but for some entries."""
+        if place not in self._heard:
+            self._heard.append(place)
         if unreadable:
-            self.bad["no entries of the journal"] += unreadable
+            self.bad[f"no entries of {place}"] += unreadable
 
     def state(self, name: str, *, requests: int) -> SourceState:
         """How reading went; `requests` are those that count towards a deployment.
@@ -36,7 +41,7 @@ class Account:
         status: SourceStatus = "ok"
         if self.problems or bad > _BAD_SHARE * (self.rows + bad):
             status = "partial" if self.rows else "failed"
-        told = [self._told(requests)] if self.files or self._journal else []
+        told = [self._told(requests)] if self.files or self._heard else []
         hidden = len(self.problems) - _PROBLEMS_SHOWN
         more = [f"{hidden:,} more such files"] if hidden > 0 else []
         return SourceState(name, status, "; ".join([*told, *self.problems[:_PROBLEMS_SHOWN], *more]))
@@ -45,7 +50,7 @@ class Account:
         parts = []
         if self.bad.total():
             lines = self.rows + self.bad.total()
-            parts.append(f"{self.bad.total():,} of {lines:,} lines skipped: {_listed(self.bad)}")
+            parts.append(f"{self.bad.total():,} of {lines:,} {self._unit} skipped: {_listed(self.bad)}")
         if self.unused.total():
             parts.append(f"not used: {_listed(self.unused)}")
         note = f" ({'; '.join(parts)})" if parts else ""
@@ -53,7 +58,7 @@ class Account:
 
     def _places(self) -> str:
         files = [f"{self.files:,} file{'s' if self.files != 1 else ''}"] if self.files else []
-        return " and ".join([*files, *(["the journal"] if self._journal else [])])
+        return " and ".join([*files, *self._heard])
 
 
 def _listed(reasons: Counter[str]) -> str:

@@ -28,10 +28,10 @@ from .follow_latency import HOLD_SECONDS, FollowedLatencies
 from .follow_ledger import Ledger
 from .follow_slices import MAX_SLICES, HourSlices, Slice
 from .intake import Intake, UnknownFormatError
-from .journal_intake import take_journal
 from .options import LogOptions
 from .origins import Origins, Resolve
 from .reading import what_stopped
+from .stream_intake import take_stream
 
 REACH_SECONDS = 14 * 86_400.0
 BUDGET_BYTES = 1 << 26
@@ -73,7 +73,7 @@ def follow(
     follower = _Follower(options, cursors, Origins(options.aliases, resolve, latency_since, window.start), window, now)
     budget = Budget(budget_bytes)
     follower.read_files(budget)
-    follower.read_journal(budget)
+    follower.read_streams(budget)
     return follower.followed(max(_FORGOTTEN_AFTER_SECONDS, reach_seconds))
 
 
@@ -84,7 +84,10 @@ class _Follower:
         self._slices = HourSlices(origins, self._intake.clients)
         self._latencies = FollowedLatencies(cursors.unsettled, origins)
         self._ledger = Ledger(cursors.files, now)
-        self._journal = {cursor.stream: cursor for cursor in cursors.journal}
+        self._streams = {cursor.stream: cursor for cursor in cursors.streams}
+        # Loki stands alone, so that what was followed before it had the same requests: it begins where that ended.
+        replaced = [*(c.seen for c in cursors.files), *(c.seconds for c in cursors.streams)] if options.loki else []
+        self._unheard_since = max([window.start, *replaced])
         self._newest = -math.inf
         self._behind = False
 
@@ -101,16 +104,16 @@ class _Follower:
                 account.problems.append(f"{shown(path)}: {what_stopped(problem)}")
         self._intake.flush()
 
-    def read_journal(self, budget: Budget) -> None:
-        for stream in self._options.journal.streams if self._options.journal else ():
+    def read_streams(self, budget: Budget) -> None:
+        for stream in self._options.streams(self._now):
             if budget.exhausted:
                 self._behind = True
                 break
-            known = self._journal.get(stream.key)
-            since, longest = self._window.start, self._options.max_line_bytes
-            cursor = take_journal(self._intake, stream, known, since, longest, budget)
+            known = self._streams.get(stream.key)
+            since, longest = self._unheard_since, self._options.max_line_bytes
+            cursor = take_stream(self._intake, stream, known, since, longest, budget)
             if cursor is not None:
-                self._journal[stream.key] = cursor
+                self._streams[stream.key] = cursor
             self._behind |= budget.exhausted
         self._intake.flush()
 
@@ -156,5 +159,5 @@ class _Follower:
         if self._behind:
             state = replace(state, status="partial", detail=f"{state.detail}; behind: the rest is read next time")
         files = self._ledger.kept(forgotten_after_seconds)
-        journal = tuple(c for c in self._journal.values() if c.seconds >= self._now - forgotten_after_seconds)
-        return Followed(slices, Cursors(files, unsettled, journal), state, strangers, self._behind)
+        streams = tuple(c for c in self._streams.values() if c.seconds >= self._now - forgotten_after_seconds)
+        return Followed(slices, Cursors(files, unsettled, streams), state, strangers, self._behind)

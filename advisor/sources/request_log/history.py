@@ -21,11 +21,16 @@ class History:
         self._folded: LengthHistory | None = None
         self._rows = 0
 
-    def add(self, completed: Floats, total: Ints, client: Ints, names: Sequence[str]) -> None:
-        """Add requests: UNIX seconds of completion, tokens, and the number of the client among `names`."""
+    def add(
+        self, completed: Floats, total: Ints, client: Ints, names: Sequence[str], counts: Ints | None = None
+    ) -> None:
+        """Add requests: UNIX seconds of completion, tokens, and the number of the client among `names`.
+
+        counts: how many each of them stands for, one unless given.
+        """
         slot = (completed // SLOTS_SECONDS[0]).astype(np.int64)
-        keys, counts = np.unique((slot << _CLIENT_BITS | client) << _BIN_BITS | bin_of(total), return_counts=True)
-        self._parts.append((keys, counts))
+        keys, place = np.unique((slot << _CLIENT_BITS | client) << _BIN_BITS | bin_of(total), return_inverse=True)
+        self._parts.append((keys, np.bincount(place, counts, keys.size).astype(np.int64)))
         self._rows += keys.size
         if self._rows > _ROOM * MOST_ROWS:
             self._folded, self._rows = self.lengths(names), 0

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from advisor.domain.evidence import Window
-from advisor.domain.report import SourceState
 from advisor.sources.log_formats import LogFormat
 
 from .account import Account
-from .batch import Batch, batch_of
-from .clients import Clients, own_salt
+from .batch import Batch
 from .files import shown
 from .lines import formats_of, recognise, told_apart
 from .options import LogOptions
 from .origins import Origins
-from .retries import Retries
-
-_FOLDED_ROWS = 1 << 16
-_STRANGER = "of models that no deployment claims"
+from .request_intake import RequestIntake
 
 
 class UnknownFormatError(Exception):
     """The first lines of a file look like none of the known formats; with what to do about it."""
 
 
-class Intake:
-    """Takes blocks of whole lines and hands batches on: large ones, because a deployment costs the same in a small one.
-
-    `hand_on` is called with at least one request. Retries are told within what one intake is given.
-    """
+class Intake(RequestIntake):
+    """Takes blocks of whole lines."""
 
     def __init__(self, options: LogOptions, window: Window, origins: Origins, hand_on: Callable[[Batch], None]) -> None:
-        self._options, self._window, self._origins, self._hand_on = options, window, origins, hand_on
-        self._formats = formats_of(options)
-        self.account, self.retries = Account(), Retries()
-        self.clients = Clients(own_salt())
-        self._requests: Counter[int] = Counter()
-        self._pending: list[Batch] = []
-        self.name = f"request log {shown(Path(options.paths[0]).name)}" if len(options.paths) == 1 else "request log"
+        single = f"request log {shown(Path(options.paths[0]).name)}" if len(options.paths) == 1 else "request log"
+        super().__init__(single, window, origins, hand_on, Account())
+        self._options, self._formats = options, formats_of(options)
 
     def format_of(self, block: bytes, known: str = "") -> LogFormat:
         """How a file's lines are written: as configured, else as `known` from before, else as they look.
@@ -58,32 +43,9 @@ class Intake:
 
     def take(self, block: bytes, written: LogFormat) -> None:
         """Add the requests of a block of whole lines."""
-        read = written.read(block, self.account.bad, self.account.unused)
-        self.account.rows += len(read)
-        if len(read):
-            batch = batch_of(read, self._window, self._origins, self.clients, self.retries, self.account.unused)
-            self._pending.append(batch)
-        if sum(batch.size for batch in self._pending) >= _FOLDED_ROWS:
-            self.flush()
+        self.add(written.read(block, self.account.bad, self.account.unused))
 
     def skip_too_long(self, lines: int) -> None:
         """Count lines that were dropped for their length."""
         if lines:
             self.account.bad[f"over {self._options.max_line_bytes / 2**20:g} MiB"] += lines
-
-    def flush(self) -> None:
-        """Hand on what is pending."""
-        if not self._pending:
-            return
-        batch = Batch.joined(self._pending)
-        self._pending.clear()
-        self._requests.update(dict(enumerate(np.bincount(batch.origin).tolist())))
-        if batch.size:
-            self._hand_on(batch)
-
-    def state(self, requests: int) -> tuple[SourceState, dict[str, int]]:
-        """How reading went, where `requests` count towards a deployment; and requests by model that nobody claims."""
-        strangers = self._origins.strangers(self._requests)
-        if strangers:
-            self.account.unused[_STRANGER] += sum(strangers.values())
-        return self.account.state(self.name, requests=requests), strangers

@@ -15,7 +15,8 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from .files import LineBlocks
+from .files import LineBlocks, shown
+from .stream import Entry, Reached
 
 TIMEOUT_SECONDS = 120.0
 # A message that is not UTF-8 is an array of numbers: up to four characters a byte.
@@ -42,6 +43,25 @@ class JournalStream:
         """The name under which is kept how far it is read."""
         return f"{self.kind}={self.name} {self.directory or ''}".rstrip()
 
+    @property
+    def source(self) -> str:
+        """The kind of place."""
+        return "the journal"
+
+    @property
+    def title(self) -> str:
+        """Which one it is."""
+        return f"journal of {shown(self.name)}"
+
+    @property
+    def silence(self) -> str:
+        """What to say where there was nothing."""
+        return "no messages; check the name, and that this account may read the journal"
+
+    def read(self, after: str, since: float, max_line_bytes: int) -> JournalReading:
+        """Entries after a place where one is known, else since UNIX seconds."""
+        return JournalReading(self, after=after, since=since, max_line_bytes=max_line_bytes)
+
     def arguments(self, after: str, since: float) -> list[str]:
         """What to call journalctl with: for entries after a place where one is known, else since UNIX seconds."""
         return [
@@ -49,15 +69,6 @@ class JournalStream:
             *([f"--directory={self.directory}"] if self.directory else []),
             f"--after-cursor={after}" if after else f"--since=@{since:.6f}",
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One message, made one line. `place` is journald's cursor, `seconds` the UNIX time at which it took it down."""
-
-    place: str
-    seconds: float
-    message: bytes
 
 
 class _Printed(msgspec.Struct, gc=False):
@@ -77,6 +88,12 @@ class JournalReading:
         self._max_line_bytes = max_line_bytes
         self.unreadable, self.too_long = 0, 0
         self.problem = ""
+        self.reached: Reached | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether to go on by time: which problem it was journalctl tells in words only."""
+        return bool(self.problem)
 
     def pieces(self) -> Generator[list[Entry], None, None]:
         """The entries, once. Closing it stops journalctl."""
@@ -122,10 +139,11 @@ class JournalReading:
         try:
             told = _decode(line)
             message = _bytes(told.message)
-            entry = Entry(told.place[:1000], int(told.microseconds) / 1e6, message.replace(b"\n", b" "))
+            entry = Entry(int(told.microseconds) / 1e6, message.replace(b"\n", b" "))
         except _BAD_ENTRY:
             self.unreadable += 1
             return None
+        self.reached = Reached(told.place[:1000], entry.seconds)
         if len(message) > self._max_line_bytes:
             self.too_long += 1
             return None

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from advisor.sources.log_formats import FORMATS, FieldMap
 
 from .journal import JournalStream
+from .loki import LokiOptions, LokiStream
+from .stream import Stream
 
 FORMAT_NAMES = ("auto", *FORMATS, "mapped")
 JOURNAL = "journal:"
@@ -54,6 +56,7 @@ class LogOptions(BaseModel):
 
     paths: tuple[str, ...] = Field((), description=f"Files, directories, globs, or `{JOURNAL}UNIT` for the journal.")
     journal: JournalOptions | None = Field(None, description="Messages in the systemd journal that are log lines.")
+    loki: LokiOptions | None = Field(None, description="Lines in Loki; in place of `paths` and `journal`.")
     format: str = Field(
         "auto",
         description="How lines are written; `auto` tells it from the first lines of each file.",
@@ -91,9 +94,17 @@ class LogOptions(BaseModel):
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
-        if not self.paths and self.journal is None:
-            raise ValueError("name `paths` of files, or a `journal`")
+        if not self.paths and self.journal is None and self.loki is None:
+            raise ValueError("name `paths` of files, or a `journal`, or `loki`")
+        if self.loki is not None and (self.paths or self.journal is not None):
+            raise ValueError("`loki` stands alone: a request that lies in a file or the journal too would count twice")
         return self
+
+    def streams(self, now: float) -> tuple[Stream, ...]:
+        """The sources other than files, up to `now` in UNIX seconds."""
+        if self.loki is not None:
+            return (LokiStream(self.loki, now),)
+        return self.journal.streams if self.journal else ()
 
     @model_validator(mode="after")
     def _mapped_needs_fields(self) -> Self:

@@ -24,9 +24,10 @@ class Pairs:
         self._keys: Ints = np.empty(0, np.int64)
         self._counts: Ints = np.empty(0, np.int64)
 
-    def add(self, prompt: Ints, output: Ints) -> None:
-        """Add requests."""
-        self._add(*np.unique(prompt << 32 | output, return_counts=True))
+    def add(self, prompt: Ints, output: Ints, counts: Ints | None = None) -> None:
+        """Add requests: one of each pair, else so many."""
+        keys, place = np.unique(prompt << 32 | output, return_inverse=True)
+        self._add(keys, np.bincount(place, counts, keys.size).astype(np.int64))
         if self._keys.size > self._most:
             self._coarsen()
 

@@ -7,21 +7,18 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
-
 from advisor.domain.evidence import RequestLog, Window
 from advisor.domain.report import SourceState
 from advisor.sources.log_formats import LogFormat
 
 from .batch import Batch
 from .budget import Budget
+from .deployment_logs import DeploymentLogs
 from .files import LineBlocks, log_files, open_log, shown
 from .intake import Intake, UnknownFormatError
-from .journal_intake import take_journal
-from .latency import Latencies
 from .options import LogOptions
 from .origins import Origins, Resolve
-from .tally import Tally
+from .stream_intake import take_stream
 
 _ALL_OF_IT = 1 << 62
 
@@ -46,16 +43,15 @@ def read_request_logs(
     """
     reader = _Reader(options, window, Origins(options.aliases, resolve, latency_since, window.start))
     reader.read_files()
-    reader.read_journal()
+    reader.read_streams()
     return reader.reading()
 
 
 class _Reader:
     def __init__(self, options: LogOptions, window: Window, origins: Origins) -> None:
-        self._options, self._window, self._origins = options, window, origins
+        self._options, self._window = options, window
         self._intake = Intake(options, window, origins, self._add)
-        self._latencies = Latencies(window)
-        self._tallies: dict[int, Tally] = {}
+        self._logs = DeploymentLogs(window, origins)
 
     def read_files(self) -> None:
         files, problems = log_files(self._options.paths)
@@ -70,10 +66,10 @@ class _Reader:
                 account.problems.append(f"{shown(path)}: {what_stopped(problem)}")
         self._intake.flush()
 
-    def read_journal(self) -> None:
-        for stream in self._options.journal.streams if self._options.journal else ():
+    def read_streams(self) -> None:
+        for stream in self._options.streams(self._window.end):
             since, longest = self._window.start, self._options.max_line_bytes
-            take_journal(self._intake, stream, None, since, longest, Budget(_ALL_OF_IT))
+            take_stream(self._intake, stream, None, since, longest, Budget(_ALL_OF_IT))
         self._intake.flush()
 
     def _read(self, blocks: LineBlocks) -> None:
@@ -84,23 +80,12 @@ class _Reader:
         self._intake.skip_too_long(blocks.too_long)
 
     def _add(self, batch: Batch) -> None:
-        deployment = self._origins.deployment_of(batch.origin)
-        self._latencies.add(batch, self._origins)
-        for number in np.flatnonzero(np.bincount(deployment[deployment >= 0])).tolist():
-            part = batch.where(deployment == number)
-            self._tallies.setdefault(number, Tally(self._intake.clients)).add(part, self._window)
+        self._logs.add(batch, self._intake.clients)
 
     def reading(self) -> LogReading:
-        logs = {self._origins.deployments[number]: self._log(number) for number in sorted(self._tallies)}
+        logs = self._logs.told(self._intake.retries.replaced_failures, self._intake.name)
         state, strangers = self._intake.state(sum(log.requests for log in logs.values()))
         return LogReading(logs, state, strangers)
-
-    def _log(self, number: int) -> RequestLog:
-        return self._tallies[number].log(
-            replaced_failures=self._intake.retries.replaced_failures[number],
-            latency=self._latencies.sample(number),
-            source=self._intake.name,
-        )
 
 
 def what_stopped(problem: Exception) -> str:

@@ -70,7 +70,7 @@ def test_it_reads_each_entry_once(journal: Path) -> None:
     given, cursors = options(journal), Cursors()
     first = read_on(given, cursors)
     assert counted(first) == dict.fromkeys(PROMPTS, 1)
-    assert [cursor.format for cursor in first.cursors.journal] == ["sglang", "sglang"]
+    assert [cursor.format for cursor in first.cursors.streams] == ["sglang", "sglang"]
     again = read_on(given, first.cursors)
     assert counted(again) == {}
     assert again.cursors == first.cursors
@@ -95,10 +95,10 @@ def test_a_reading_is_bounded_and_goes_on_where_it_ended(journal: Path) -> None:
 def test_a_place_that_journald_does_not_know_is_replaced_by_its_time(journal: Path) -> None:
     given = options(journal)
     first = read_on(given, Cursors())
-    lost = tuple(replace(cursor, place="garbage") for cursor in first.cursors.journal)
-    told = read_on(given, Cursors(journal=lost))
+    lost = tuple(replace(cursor, place="garbage") for cursor in first.cursors.streams)
+    told = read_on(given, Cursors(streams=lost))
     assert "journal of sglang.service: journalctl: Failed to seek to cursor" in told.state.detail
-    assert [cursor.place for cursor in told.cursors.journal] == ["", ""]
+    assert [cursor.place for cursor in told.cursors.streams] == ["", ""]
     assert counted(read_on(given, told.cursors)) == {}
 
 
@@ -122,7 +122,7 @@ def test_messages_of_no_known_format_wait(journal: Path) -> None:
     assert told.state.status == "failed"
     unknown = LogOptions.model_validate({"journal": {"units": ["test.target"], "directory": str(journal)}})
     waiting = read_on(unknown, Cursors())
-    assert waiting.cursors.journal == ()
+    assert waiting.cursors.streams == ()
 
 
 def test_it_says_what_journalctl_said(journal: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_unit_on_the_command_line() -> None:
     assert [stream.key for stream in given.journal.streams] == ["unit=sglang.service"]
     with pytest.raises(ValidationError, match="name `units` or `identifiers`"):
         LogOptions.model_validate({"journal": {}})
-    with pytest.raises(ValidationError, match="name `paths` of files, or a `journal`"):
+    with pytest.raises(ValidationError, match="name `paths` of files, or a `journal`, or `loki`"):
         LogOptions.model_validate({})
     with pytest.raises(ValidationError, match="is no name of a unit"):
         LogOptions.model_validate({"paths": ["journal:a\nb"]})
