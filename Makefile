@@ -5,7 +5,7 @@ UV := build/uv-$(UV_VERSION)/bin/uv
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(dir $(UV)):$(PATH)
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup demo test accuracy lint format snapshots recording prometheus clean
+.PHONY: help setup demo test accuracy lint format snapshots recording prometheus servers clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -16,7 +16,7 @@ setup: .venv/.ready  ## create .venv with the locked dependencies
 demo: setup prometheus  ## advice for the recorded deployment in config/demo
 	@config/demo/run
 
-test: lint prometheus  ## everything: lint, then unit, whole-program and integration tests
+test: lint servers  ## everything: lint, then unit, whole-program and integration tests
 	pytest
 
 accuracy: setup prometheus  ## what the estimates promise and what they reach; on your own data with DATA=FOLDER
@@ -32,7 +32,7 @@ format: setup  ## rewrite the code in the project's style
 	ruff check --fix
 	ruff format
 
-snapshots: setup prometheus  ## rewrite what snapshots and tests/scripts expect
+snapshots: setup servers  ## rewrite what snapshots and tests/scripts expect
 	pytest --snapshot-update
 
 recording: setup  ## make the metrics and the log in config/demo anew
@@ -41,6 +41,12 @@ recording: setup  ## make the metrics and the log in config/demo anew
 # Without a Prometheus the demo reads the logs alone and tests are skipped; in CI its absence is an error.
 prometheus: setup
 	@.ci/install-prometheus || [ -z "$$CI" ]
+
+# Tests of reading from other servers, and from other releases, are skipped or an error in the same way.
+servers: prometheus
+	@.ci/install-prometheus-3 || [ -z "$$CI" ]
+	@.ci/install-victoria-metrics || [ -z "$$CI" ]
+	@.ci/install-postgresql || [ -z "$$CI" ]
 
 clean:  ## remove what the other targets built
 	rm -rf .venv build dist

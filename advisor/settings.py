@@ -19,12 +19,14 @@ from advisor.domain.errors import ConfigError
 from advisor.domain.evidence import FlagValue, Slo, Workload
 from advisor.domain.policy import Policy
 from advisor.engines import FLAG_NAMES, normalise
+from advisor.exporter.options import ExporterOptions
 from advisor.outlets.slack.options import SlackOptions
 from advisor.service_options import LoggingOptions, ScheduleOptions, StoreOptions
 from advisor.sources.engine_endpoint import EngineOptions
 from advisor.sources.plausible import FirstTokenSeconds, TokenSeconds
 from advisor.sources.prometheus import PrometheusOptions
 from advisor.sources.request_log import LogOptions
+from advisor.sources.sql import SqlOptions
 from advisor.sources.yaml_file import load_yaml, nearest, validate
 from advisor.web.options import WebOptions
 
@@ -68,7 +70,7 @@ class PolicyOptions(BaseModel):
 
     length_percentile: float = Field(99.9, gt=50, lt=100, description="share of requests that max_model_len must hold")
     length_margin: Ratio = Field(0.25, ge=0, le=10, description="added on top of it")
-    kv_overflow_risk: Ratio = Field(0.01, gt=0, lt=0.5, description="accepted risk that the cache overflows")
+    kv_overflow_risk: Ratio = Field(0.01, gt=0, lt=0.5, description="accepted share of requests that are preempted")
 
     def policy(self) -> Policy:
         """The same as the estimates take it."""
@@ -101,6 +103,7 @@ class Config(BaseModel):
     prometheus: PrometheusOptions | None = Field(None, description="the Prometheus that scrapes the engines")
     engines: tuple[EngineOptions, ...] = Field((), description="engines to ask directly")
     logs: LogOptions | None = Field(None, description="request logs")
+    sql: SqlOptions | None = Field(None, description="a database that has the requests")
     startup_logs: tuple[Path, ...] = Field((), description="start-up logs, joined by the model's name")
     manifests: tuple[Path, ...] = Field(
         (), description="files that say how engines are started, joined by the model's name"
@@ -121,6 +124,7 @@ class Config(BaseModel):
     schedule: ScheduleOptions = Field(default_factory=ScheduleOptions, description="when the daemon does what")
     slack: SlackOptions | None = Field(None, description="where the weekly report is posted")
     web: WebOptions = Field(default_factory=WebOptions, description="where the daemon serves its read-only page")
+    exporter: ExporterOptions = Field(default_factory=ExporterOptions, description="the host agent")
     logging: LoggingOptions = Field(default_factory=LoggingOptions, description="how the daemon's log is written")
 
     def slo_of(self, name: str, stated: Slo | None = None) -> Slo:

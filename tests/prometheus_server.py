@@ -15,8 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 READY_SECONDS = 60.0
@@ -31,47 +30,60 @@ class PrometheusMissingError(PrometheusError):
 
 
 @contextlib.contextmanager
-def serve(openmetrics: Path) -> Iterator[str]:
+def serve(
+    openmetrics: Path | None, *flags: str, program: str = "prometheus", configuration: str = "scrape_configs: []\n"
+) -> Iterator[str]:
     """Backfill `openmetrics` (text, or gzip by its name) into a fresh TSDB and serve it on a free loopback port.
 
     Yields the URL once the server is ready; the process and its data are gone afterwards. Raises PrometheusMissingError
-    without the programs, PrometheusError when backfilling or starting fails.
+    without the programs, PrometheusError when backfilling or starting fails. None is no history.
     """
-    prometheus, promtool = _program("prometheus"), _program("promtool")
+    prometheus, promtool = installed(program), installed("promtool")
     with tempfile.TemporaryDirectory(prefix="prometheus-") as folder:
         work = Path(folder)
-        _backfill(promtool, _plain_text(openmetrics, work), work / "tsdb")
-        (work / "prometheus.yml").write_text("scrape_configs: []\n")
-        port = _free_port()
-        log = work / "prometheus.log"
+        if openmetrics is not None:
+            _backfill(promtool, plain_text(openmetrics, work), work / "tsdb")
+        (work / "prometheus.yml").write_text(configuration)
+        port = free_port()
         command = [
             prometheus,
             f"--config.file={work}/prometheus.yml",
             f"--storage.tsdb.path={work}/tsdb",
             "--storage.tsdb.retention.time=100y",
             f"--web.listen-address=127.0.0.1:{port}",
+            *flags,
         ]
-        with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
-            try:
-                yield _ready(f"http://127.0.0.1:{port}", process, log)
-            finally:
-                process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(20)
-                process.kill()
+        with running(command, work / "server.log", "Server is ready to receive web requests", port):
+            yield f"http://127.0.0.1:{port}"
 
 
-def _program(name: str) -> str:
-    beside_python = Path(sys.executable).parent  # where .ci/install-prometheus puts them
+@contextlib.contextmanager
+def running(command: Sequence[str], log: Path, ready: str, port: int) -> Iterator[None]:
+    """A server from when its log says `ready` and its port is open until the block ends. PrometheusError if never."""
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        try:
+            _wait(process, log, ready, port)
+            yield
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            process.kill()
+
+
+def installed(name: str) -> str:
+    """The path of a server's program. PrometheusMissingError, with what to do, when it is not there."""
+    beside_python = Path(sys.executable).parent  # where .ci/install-from-debian puts them
     found = shutil.which(name) or shutil.which(name, path=str(beside_python))
     if found is None:
         raise PrometheusMissingError(
-            f"{name} is not installed: run .ci/install-prometheus, or install Debian's prometheus"
+            f"{name} is not installed: run make servers, or .ci/install-prometheus for that one"
         )
     return found
 
 
-def _plain_text(openmetrics: Path, work: Path) -> Path:
+def plain_text(openmetrics: Path, work: Path) -> Path:
+    """The recording as a file of text, unpacked into `work` if need be."""
     if openmetrics.suffix != ".gz":
         return openmetrics
     plain = work / "metrics.om"
@@ -88,21 +100,23 @@ def _backfill(promtool: str, openmetrics: Path, tsdb: Path) -> None:
         raise PrometheusError(f"promtool could not backfill {openmetrics.name}: {done.stderr.strip()[-300:]}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback address on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def _ready(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
+def _wait(process: subprocess.Popen[bytes], log: Path, ready: str, port: int) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2) as answer:
-            if answer.status == 200:
-                return url
-        time.sleep(0.05)
-    raise PrometheusError(f"prometheus did not become ready at {url}: {log.read_text(errors='replace').strip()[-300:]}")
+        if ready in log.read_text(errors="replace"):
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), timeout=5):
+                return
+        time.sleep(0.02)
+    told = log.read_text(errors="replace").strip()[-300:]
+    raise PrometheusError(f"{Path(str(process.args[0])).name} did not become ready: {told}")  # type: ignore[index]
 
 
 def main(openmetrics: str, *command: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from advisor import merge, started
@@ -22,9 +23,11 @@ def read_fleet(
     settings: Settings, window: Window, out: Gathered, running: ProcessReading | None
 ) -> dict[str, DeploymentMetrics]:
     """Deployments that Prometheus and engines show, by name; what an engine says itself is added."""
-    fleet: tuple[DeploymentMetrics, ...] = ()
+    reading = None
     if settings.prometheus is not None:
-        fleet = _noted(out, out.attempt("prometheus", partial(read_prometheus, settings.prometheus, window)))
+        reading = out.attempt("prometheus", partial(read_prometheus, settings.prometheus, window))
+    fleet = _noted(out, reading)
+    partly = reading is not None and reading.state.status == "partial"
     asked = [
         deployment
         for engine in settings.engines
@@ -41,7 +44,9 @@ def read_fleet(
         if running is not None:
             metrics = started.with_processes(metrics, running)
         metrics = _with_replica_flags(settings, name, metrics, out)
-        out.deployments[name] = merge.with_metrics(out.known(name, window), metrics)
+        out.deployments[name] = replace(
+            merge.with_metrics(out.known(name, window), metrics), read_in_part=partly and found in fleet
+        )
         out.notes += [f"{name}: {note}" for note in metrics.notes]
     return named
 

@@ -89,7 +89,7 @@ def read_engine(options: EngineOptions, now: float) -> MetricsReading:
     deployments = tuple(_told_too(d, answers[d.engine_kind], known_start=start is not None) for d in found)
     samples = len(series)
     detail = f"{instance}: {len(deployments[0].engines)} engines, one scrape of {samples} samples"
-    state = SourceState("engine", "ok", detail)
+    state = SourceState("engine", "ok", "; ".join(filter(None, (detail, session.caveat))))
     return MetricsReading(deployments, state, session.sent, samples)
 
 
@@ -167,7 +167,9 @@ def _raw(series: Collection[RawSeries], scope: Scope) -> RawMetrics:
             for one in named(*metrics.answers.names)
             if metrics.answers.accepts(one.labels)
         ],
-        present={target: frozenset(s.name for s in named(*(name for metrics in kinds for name in metrics.dating)))},
+        present={
+            target: frozenset(s.name for s in named(*(name for metrics in kinds for name in metrics.present_names)))
+        },
     )
 
 

@@ -1,16 +1,16 @@
 """HTTP as every source uses it: bounded in time and size, credentials from files, every failure one line for a person.
 
-This is the only place where transport errors become `SourceError`. Messages name the address without its credentials
-and never carry a header, a body of unbounded size or the text of an exception, which may hold a secret.
+Messages name the address without its credentials and never carry a header, a body of unbounded size or the text of an
+exception, which may hold a secret.
 """
 
 from __future__ import annotations
 
 import io
-import re
 import time
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -22,8 +22,20 @@ from urllib3.util.retry import Retry
 
 from advisor.domain.errors import SourceError
 
-CONNECT_RETRY = Retry(total=2, connect=2, read=False, redirect=0, status=0, other=0, backoff_factor=0.3)
-"""Connecting is tried again; a read that timed out is not, because the server would do the same work again."""
+from .http_failure import failure
+
+CONNECT_RETRY = Retry(
+    total=2,
+    connect=2,
+    read=False,
+    redirect=0,
+    status=0,
+    other=0,
+    backoff_factor=0.3,
+    respect_retry_after_header=False,
+)
+"""Connecting is tried again; a read that timed out is not, because the server would do the same work again. An answer
+with Retry-After is an answer: urllib3 would make an error of it."""
 
 _BUSY = frozenset({429, 502, 504})
 _BUSY_PAUSES_SECONDS = (0.5, 1.0)
@@ -34,7 +46,7 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class HttpOptions(BaseModel):
-    """How to reach one HTTP server. Proxies are taken from the environment, as every tool does."""
+    """How to reach one HTTP server. A proxy is taken from the environment unless named; none leads to this machine."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -46,14 +58,17 @@ class HttpOptions(BaseModel):
     client_cert_file: Path | None = Field(None, description="Client certificate (PEM) for mutual TLS")
     client_key_file: Path | None = Field(None, description="Key (PEM) of the client certificate, if not in its file")
     verify_tls: bool = Field(default=True, description="Whether the server's certificate must be valid")
+    proxy_url: str | None = Field(None, description="Proxy on the way, in place of HTTP(S)_PROXY of the environment")
     headers: dict[str, str] = Field(default_factory=dict, repr=False, description="Headers sent with every request")
     connect_timeout_seconds: Seconds = Field(3.0, description="How long to wait for a connection")
     read_timeout_seconds: Seconds = Field(30.0, description="How long the server may stay silent")
     total_timeout_seconds: Seconds = Field(120.0, description="How long one answer may take from request to last byte")
 
-    @field_validator("url")
+    @field_validator("url", "proxy_url")
     @classmethod
-    def _is_http(cls, url: str) -> str:
+    def _is_http(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError("must be an address such as http://prometheus:9090")
@@ -67,12 +82,37 @@ class HttpOptions(BaseModel):
             raise ValueError("bearer_token_file and user exclude each other")
         if (self.user is None) != (self.password_file is None):
             raise ValueError("user and password_file belong together")
+        if self.client_key_file and not self.client_cert_file:
+            raise ValueError("client_key_file needs its client_cert_file")
+        if self.proxy_url and urlsplit(self.proxy_url).username:
+            raise ValueError("proxy_url must not hold credentials; give such a proxy in HTTPS_PROXY of the environment")
         return self
 
     @property
     def place(self) -> str:
         """The address for people: without user, password and anything else that may be secret."""
         return public_address(self.url)
+
+    @property
+    def caveat(self) -> str | None:
+        """What a person should be reminded of whenever this server is read."""
+        if self.verify_tls or not self.url.startswith("https:"):
+            return None
+        return "its certificate is not verified (verify_tls: false)"
+
+    @property
+    def proxies(self) -> dict[str, str]:
+        """In the terms of `requests`: the proxy that was named, or none whatever the environment says, or neither."""
+        if _is_this_machine(urlsplit(self.url).hostname or ""):
+            return {"no_proxy": "*"}
+        return {"http": self.proxy_url, "https": self.proxy_url} if self.proxy_url else {}
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def public_address(url: str) -> str:
@@ -96,14 +136,29 @@ def _redirect_target(url: str, location: str) -> str:
         return "nowhere"
 
 
-class Session(requests.Session):
-    """A `requests` session that cannot hang, cannot be flooded and follows no redirect."""
+class TooLargeError(SourceError):
+    """An answer that is larger than allowed: a smaller one may be asked for."""
 
-    def __init__(self, options: HttpOptions, *, largest_body_bytes: int) -> None:
+
+class Session(requests.Session):
+    """A `requests` session that cannot hang, cannot be flooded and follows no redirect.
+
+    A server that says it is busy is asked again after these pauses.
+    """
+
+    def __init__(
+        self,
+        options: HttpOptions,
+        *,
+        largest_body_bytes: int,
+        busy_pauses_seconds: tuple[float, ...] = _BUSY_PAUSES_SECONDS,
+    ) -> None:
         super().__init__()
         self._options = options
+        self._busy_pauses_seconds = busy_pauses_seconds
         self._largest_body_bytes = largest_body_bytes
         self.sent = 0
+        self.caveat = options.caveat
         self.auth = _credentials(options)
         self.headers.update(options.headers)
         self.verify = str(options.ca_file) if options.ca_file and options.verify_tls else options.verify_tls
@@ -112,7 +167,10 @@ class Session(requests.Session):
             path = getattr(options, setting)
             if path and not path.is_file():
                 raise SourceError(f"{setting} {path} cannot be read", permanent=True)
-        self.cert = (str(certificate), str(key)) if certificate and key else str(certificate) if certificate else None
+        # The key is always named, because only then an encrypted one is an error and not a question on the terminal.
+        self.cert = (str(certificate), str(key or certificate)) if certificate else None
+        if not options.verify_tls:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # `caveat` says it where it is read
         for scheme in ("http://", "https://"):
             self.mount(scheme, HTTPAdapter(max_retries=CONNECT_RETRY))
 
@@ -128,19 +186,20 @@ class Session(requests.Session):
             "stream": True,
             "allow_redirects": False,
             "verify": self.verify,  # said here, because REQUESTS_CA_BUNDLE would overrule the session's own
+            "proxies": options.proxies,
             "timeout": (options.connect_timeout_seconds, options.read_timeout_seconds),
         }
         try:
             response = self._patiently(method, url, *args, **keywords)
         except (OSError, ValueError, urllib3.exceptions.HTTPError) as error:
-            _explain(error, options)
+            raise failure(error, options.place, options.connect_timeout_seconds) from None
         if 300 <= response.status_code < 400:
             target = _redirect_target(str(url), response.headers.get("Location", ""))
             raise SourceError(f"{options.place} redirects to {target}; set url to where it lives", permanent=True)
         return response
 
     def _patiently(self, method: Any, url: Any, *args: Any, **keywords: Any) -> requests.Response:
-        for pause in (*_BUSY_PAUSES_SECONDS, None):
+        for pause in (*self._busy_pauses_seconds, None):
             deadline = time.monotonic() + self._options.total_timeout_seconds
             self.sent += 1
             response = super().request(method, url, *args, **keywords)
@@ -158,33 +217,10 @@ class Session(requests.Session):
             body += chunk
             if len(body) > self._largest_body_bytes:
                 limit = self._largest_body_bytes >> 20
-                raise SourceError(f"{self._options.place} answers with more than {limit} MiB; ask for less of it")
+                raise TooLargeError(f"{self._options.place} answers with more than {limit} MiB; ask for less of it")
             if time.monotonic() > deadline:
                 raise requests.Timeout
         return bytes(body)
-
-
-def _explain(error: Exception, options: HttpOptions) -> NoReturn:
-    """The one line for a transport error, by its kind: the text of an exception may quote a header."""
-    place = options.place
-    if isinstance(error, requests.exceptions.SSLError | urllib3.exceptions.SSLError):
-        reason = re.search(r"certificate verify failed: ([^(\]]{1,80})", str(error))
-        why = one_line(reason[1]) if reason else "the TLS handshake failed"
-        raise SourceError(f"{place}: {why}; set ca_file (or client_cert_file)", permanent=True) from None
-    if isinstance(error, requests.exceptions.ProxyError):
-        raise SourceError(f"{place} cannot be reached through the proxy; check HTTP(S)_PROXY and NO_PROXY") from None
-    if isinstance(error, requests.ConnectTimeout):
-        limit = options.connect_timeout_seconds
-        raise SourceError(f"{place} does not take a connection within {limit:g} s; check url") from None
-    if isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError):
-        raise SourceError(f"{place} does not answer in time; raise read_timeout_seconds or ask for less") from None
-    if isinstance(error, requests.ConnectionError):
-        raise SourceError(f"{place} refuses the connection or closes it; is it running, is url right?") from None
-    if isinstance(error, urllib3.exceptions.HTTPError):
-        raise SourceError(f"{place} broke off in the middle of an answer; try again") from None
-    if isinstance(error, requests.RequestException | ValueError):
-        raise SourceError(f"{place}: no request can be made of these settings; check url and headers") from None
-    raise SourceError(f"{place}: ca_file or client_cert_file holds no usable PEM", permanent=True) from None
 
 
 class _FileCredentials(AuthBase):
@@ -195,10 +231,10 @@ class _FileCredentials(AuthBase):
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._options.bearer_token_file:
-            token = _secret(self._options.bearer_token_file, "bearer_token_file")
+            token = read_secret(self._options.bearer_token_file, "bearer_token_file")
             request.headers["Authorization"] = f"Bearer {token}"
         elif self._options.user is not None and self._options.password_file:
-            password = _secret(self._options.password_file, "password_file")
+            password = read_secret(self._options.password_file, "password_file")
             HTTPBasicAuth(self._options.user.encode(), password.encode())(request)
         return request
 
@@ -207,7 +243,7 @@ def _credentials(options: HttpOptions) -> AuthBase | None:
     return _FileCredentials(options) if options.bearer_token_file or options.user is not None else None
 
 
-def _secret(path: Path, setting: str) -> str:
+def read_secret(path: Path, setting: str) -> str:
     """The secret in a file. Raises SourceError that names the setting and the file, never the content."""
     try:
         with path.open("rb") as file:

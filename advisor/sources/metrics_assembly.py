@@ -21,6 +21,10 @@ from .metrics_series import PartKey, RawSeries, Readings
 
 COPIES = {"pid", "tp_rank", "pp_rank", "moe_ep_rank"}
 """Labels of the processes of one engine, each of which may show the same gauge."""
+REDUNDANT = {"prometheus_replica", "__replica__"}
+"""Labels of servers that scrape the same engines, so that one may fail."""
+TAKEN_FOR_ONE = "were taken for one"
+"""What a note says when engines could not be told apart."""
 EngineId = tuple[Target, str]
 Identity = tuple[str, ...]
 
@@ -238,7 +242,7 @@ def _doubled(group: Iterable[EngineParts]) -> list[str]:
         running = [s for s in parts.gauges if s.name == parts.metrics.marker and not s.labels.keys() & COPIES]
         for one, other in pairwise(running):
             if np.intersect1d(one.times, other.times).size:
-                telling |= {k for k, _ in set(one.labels.items()) ^ set(other.labels.items())}
+                telling |= {k for k, _ in set(one.labels.items()) ^ set(other.labels.items())} - REDUNDANT
     if not telling:
         return []
-    return [f"engines differ only in {', '.join(sorted(telling))} and were taken for one: put it in identity_labels"]
+    return [f"engines differ only in {', '.join(sorted(telling))} and {TAKEN_FOR_ONE}: put it in identity_labels"]

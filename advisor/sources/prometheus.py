@@ -4,43 +4,76 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
+from advisor.domain.errors import SourceError
 from advisor.domain.evidence import Window
 from advisor.domain.report import SourceState
 from advisor.engines import METRICS
 
 from .http_session import HttpOptions
-from .metrics_assembly import assemble
+from .metrics_assembly import TAKEN_FOR_ONE, assemble
 from .metrics_reading import MetricsReading, RawMetrics, Scope, Target
 from .metrics_series import LOOKBACK_SECONDS, RawSeries
 from .prometheus_api import PrometheusApi
-from .prometheus_plan import GAUGES, INFO, WHOLE, WINDOWS, Fleet, Kind, Selectors, scrape_interval, step_seconds
+from .prometheus_missing import missing, renamed
+from .prometheus_plan import (
+    GAUGES,
+    INFO,
+    WHOLE,
+    WINDOWS,
+    Fleet,
+    Kind,
+    Selectors,
+    label,
+    scrape_interval,
+    step_seconds,
+)
+from .prometheus_spelling import Spelling, checked_names
 
 _KIND = "advisor_engine_kind"
 _DISCOVERY_POINTS = 50
 _DISCOVERY_LEAST_STEP_SECONDS = 300
+_TENANT_HEADERS = ("X-Scope-OrgID", "THANOS-TENANT")
+_NO_PROCESS = (
+    "the engines' series have no label instance, so that one cannot be told from another; let rules keep it "
+    "(by job, instance, model_name, engine), or name another in instance_label"
+)
 
-LabelName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=200)]
+LabelName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.:/-]*$", max_length=200)]
 
 
 class PrometheusOptions(HttpOptions):
     """A Prometheus, Thanos, Mimir or VictoriaMetrics that scrapes the engines."""
 
-    tenant: str | None = Field(None, description="Tenant of a shared Mimir or Cortex (X-Scope-OrgID)")
+    tenant: str | None = Field(
+        None, description="Tenant of a shared Mimir, Cortex (X-Scope-OrgID) or Thanos (THANOS-TENANT)"
+    )
     identity_labels: tuple[LabelName, ...] = Field(
         ("job", "model_name"), min_length=1, description="Labels whose values make a deployment"
     )
     matchers: dict[LabelName, Annotated[str, StringConstraints(max_length=1000)]] = Field(
         default_factory=dict, description="Labels and the values they must have, of the series that are read"
     )
+    names: Annotated[dict[str, str], AfterValidator(checked_names)] = Field(
+        default_factory=dict,
+        description="Series under other names: what the engine's name begins with, and what it begins with here",
+    )
+    instance_label: LabelName | None = Field(
+        None, description="Label that names one engine process, where `instance` does not"
+    )
     sample_budget: int = Field(
         5_000_000, ge=10_000, description="Most samples to ask for; above it the fleet is read at wider steps"
     )
+
+
+def connected(options: PrometheusOptions) -> PrometheusApi:
+    """The query API of a server, as the tenant that is named."""
+    return PrometheusApi(options, dict.fromkeys(_TENANT_HEADERS, options.tenant) if options.tenant else {})
 
 
 def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReading:
@@ -49,17 +82,26 @@ def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReadin
     About a dozen queries whatever the size of the fleet. Raises SourceError when the server fails; what it answers only
     in part makes the state `partial`.
     """
-    api = PrometheusApi(options, {"X-Scope-OrgID": options.tenant} if options.tenant else {})
-    selectors = Selectors(options.matchers)
+    api = connected(options)
+    selectors = Selectors(options.matchers, spelling=Spelling(options.names, options.instance_label))
     fleet = _discover(api, selectors, window)
     if fleet is None:
-        markers = ", ".join(metrics.marker for metrics in METRICS.values())
-        detail = f"none of {markers} in {_days(window.seconds)}; are the engines scraped, do the matchers fit?"
+        detail = renamed(api, selectors, window) or _nothing(selectors, window)
         return MetricsReading((), SourceState("prometheus", "partial", detail), api.queries, api.samples)
-    raw, scope, steps = _read(api, replace(selectors, kinds=fleet.kinds), options, fleet, window)
+    selectors = replace(selectors, kinds=fleet.kinds)
+    raw, scope, steps = _read(api, selectors, options, fleet, window)
     deployments = assemble(raw, scope)
-    found = f"{len(deployments)} deployments, {fleet.engines} engines, {steps}"
-    return MetricsReading(deployments, _state(api, found), api.queries, api.samples)
+    doubts = missing(api, selectors, raw, scope, scope.window.end)
+    if not deployments:
+        doubts.append("engines were seen for too short a time to be read; look again in some minutes")
+    doubts += dict.fromkeys(note for found in deployments for note in found.notes if TAKEN_FOR_ONE in note)
+    size = f"{len(deployments)} deployments, {fleet.engines} engines, {steps}"
+    return MetricsReading(deployments, _state(api, doubts, size), api.queries, api.samples)
+
+
+def _nothing(selectors: Selectors, window: Window) -> str:
+    markers = ", ".join(selectors.spelling.here(metrics.marker) for metrics in METRICS.values())
+    return f"none of {markers} in {_days(window.seconds)}; are the engines scraped, do the matchers fit?"
 
 
 def _discover(api: PrometheusApi, selectors: Selectors, window: Window) -> Fleet | None:
@@ -67,8 +109,11 @@ def _discover(api: PrometheusApi, selectors: Selectors, window: Window) -> Fleet
     step = max(_DISCOVERY_LEAST_STEP_SECONDS, math.ceil(window.seconds / _DISCOVERY_POINTS))
     start = min(window.start + step, window.end)
     query = selectors.marked(f"count_over_time({{}}[{step}s])", _KIND)
-    found = [series for series in api.range(query, start, window.end, step, series=1) if series.times.size]
+    shown = [series for series in api.range(query, start, window.end, step, series=1) if series.times.size]
+    found = selectors.spelling.canonical(shown)
     if not found:
+        if shown:
+            raise SourceError(_NO_PROCESS, permanent=True)
         return None
     seconds: Counter[str] = Counter()
     for series in found:
@@ -79,7 +124,7 @@ def _discover(api: PrometheusApi, selectors: Selectors, window: Window) -> Fleet
         first=max(window.start, min(float(series.times[0]) for series in found) - step),
         last=min(window.end, max(float(series.times[-1]) for series in found)),
         scrape_seconds=scrape_interval(step, max(float(series.values.max()) for series in found)),
-        jobs=frozenset(series.labels.get("job", "") for series in found),
+        jobs=frozenset(series.labels.get("job", "") for series in shown),
     )
 
 
@@ -90,7 +135,8 @@ def _read(
     steps = {kind: step_seconds(kind, fleet, options.sample_budget) for kind in (GAUGES, WINDOWS, WHOLE, INFO)}
 
     def read(query: str | None, kind: Kind, end: float) -> list[RawSeries]:
-        return api.range(query, fleet.first, end, steps[kind], fleet.most_series(kind)) if query else []
+        listed = api.range(query, fleet.first, end, steps[kind], fleet.most_series(kind)) if query else []
+        return selectors.spelling.canonical(listed)
 
     def named(lists: Iterable[Collection[str]]) -> str | None:
         names = [name for listed in lists for name in listed]
@@ -114,7 +160,8 @@ def _read(
         present=_present(api, selectors, scope, end),
     )
     gauge, counter, length = (steps[kind] for kind in (GAUGES, WINDOWS, WHOLE))
-    return raw, scope, f"{_days(end - begin)} at {gauge} s (gauges), {counter} s (counters), {length} s (lengths)"
+    span = _days(max(end - begin, 0.0))
+    return raw, scope, f"{span} at {gauge} s (gauges), {counter} s (counters), {length} s (lengths)"
 
 
 def _newest(api: PrometheusApi, selectors: Selectors, gauges: list[RawSeries], last: float) -> float:
@@ -131,22 +178,25 @@ def _until(series: RawSeries, end: float) -> RawSeries:
 
 
 def _present(api: PrometheusApi, selectors: Selectors, scope: Scope, at: float) -> dict[Target, frozenset[str]]:
-    """Which of the series that date a release each process exposes now."""
-    by = ", ".join(("__name__", *scope.target_labels))
+    """Which of the series that tell something by being there each process exposes now."""
+    spelling = selectors.spelling
+    by = ", ".join(map(label, dict.fromkeys(("__name__", *spelling.process_labels, *scope.target_labels))))
     present: dict[Target, set[str]] = {}
-    dating = [name for metrics in selectors.kinds for name in metrics.dating]
-    for series in api.instant(f"count by ({by}) ({selectors.named(dating)})", at) if dating else ():
+    telling = [name for metrics in selectors.kinds for name in metrics.present_names]
+    found = api.instant(f"count by ({by}) ({selectors.named(telling)})", at) if telling else []
+    for series in spelling.canonical(found):
         present.setdefault(scope.target(series.labels), set()).add(series.name)
     return {target: frozenset(names) for target, names in present.items()}
 
 
-def _state(api: PrometheusApi, found: str) -> SourceState:
-    cost = f"{api.queries} queries, {api.samples:,} samples"
+def _state(api: PrometheusApi, doubts: Sequence[str], size: str) -> SourceState:
+    warnings = api.session.warnings
+    more = f" (and {len(warnings) - 1} more)" if len(warnings) > 1 else ""
+    partly = ([f"the server warns: {warnings[0]}{more}"] if warnings else []) + [*doubts]
     dropped = f"; {api.dropped:,} samples without a finite value" if api.dropped else ""
-    if api.session.warnings:
-        warning = f"the server warns: {api.session.warnings[0]}"
-        return SourceState("prometheus", "partial", f"{warning}; {found}; {cost}{dropped}")
-    return SourceState("prometheus", "ok", f"{found}; {cost}{dropped}")
+    cost = f"{api.queries} queries, {api.samples:,} samples{dropped}"
+    said = filter(None, [*partly, size, cost, api.session.caveat])
+    return SourceState("prometheus", "partial" if partly else "ok", "; ".join(said))
 
 
 def _days(seconds: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,17 +20,18 @@ from advisor.domain.errors import SourceError
 
 from .http_session import CONNECT_RETRY, HttpOptions, Session, one_line
 from .metrics_series import RawSeries
+from .prometheus_refusal import explained
 
-LARGEST_BODY_BYTES = 512 << 20
+LARGEST_BODY_BYTES = 128 << 20
 MOST_POINTS = 10_000
 SAMPLES_A_REQUEST = 500_000
 """Python needs about 200 bytes for a sample while an answer is unpacked, so this bounds a request to 100 MB."""
 
-_ADVICE = {
-    401: "wants credentials; set bearer_token_file, or user and password_file",
-    403: "refuses these credentials; check bearer_token_file, user and password_file, or tenant",
-    404: "has no query API there; does url lack a path prefix?",
-}
+ASKED_OF_KIN = {"nocache": "1", "dedup": "true", "partial_response": "true"}
+"""What other servers than Prometheus, which ignores it, are asked for. VictoriaMetrics would move the grid to multiples
+of the step, so that pieces would not fit together and the newest data would be missed; Thanos is to merge redundant
+servers, and to give what it has, with a warning, when a store is down."""
+MOST_WARNINGS = 100
 
 
 class Answer(requests.Response):
@@ -57,27 +58,21 @@ class QuerySession(Session):
         """Send; the answer is one with status `success` and a list of results, everything else is a SourceError."""
         response = super().request(method, url, *args, **keywords)
         document = _decoded(response.content)
-        if response.status_code != 200 or document.get("status") != "success":
-            self._refuse(response.status_code, document)
         data = document.get("data")
-        if not isinstance(data, Mapping) or not isinstance(data.get("result"), list):
-            self._refuse(response.status_code, {})
-        for kind in ("warnings", "infos"):
-            texts = document.get(kind)
-            self.warnings += [one_line(str(text)) for text in (texts if isinstance(texts, list) else [])[:5]]
+        well_formed = isinstance(data, Mapping) and isinstance(data.get("result"), list)
+        if response.status_code != 200 or document.get("status") != "success" or not well_formed:
+            refusal = explained(response.status_code, response.content, document)
+            raise SourceError(f"{self._options.place} {refusal.why}", permanent=refusal.permanent)
+        self._note(document)
         return Answer(document)
 
-    def _refuse(self, status: int, document: Mapping[str, Any]) -> NoReturn:
-        place = self._options.place
-        told = document.get("error")
-        if status in _ADVICE:
-            raise SourceError(f"{place} {_ADVICE[status]} ({status})", permanent=True)
-        if isinstance(told, str):
-            kind = one_line(str(document.get("errorType", status)), 40)
-            raise SourceError(f"{place} cannot answer ({kind}): {one_line(told)}", permanent=status in {400, 422})
-        if status != 200:
-            raise SourceError(f"{place} answers with HTTP status {status}; is it up?")
-        raise SourceError(f"{place} does not answer as Prometheus does; is url its address?", permanent=True)
+    def _note(self, document: Mapping[str, Any]) -> None:
+        """Keep what says that the answer is in part only; `infos` are remarks on the query."""
+        texts = document.get("warnings")
+        told = [one_line(str(text)) for text in (texts if isinstance(texts, list) else [])[:5]]
+        if document.get("isPartial") is True:
+            told.append("some storage nodes did not answer (isPartial)")
+        self.warnings += [text for text in told if text not in self.warnings][: MOST_WARNINGS - len(self.warnings)]
 
 
 def _decoded(body: bytes) -> Mapping[str, Any]:
@@ -98,7 +93,7 @@ class PrometheusApi:
         self.samples = 0
         self.dropped = 0
         self._place = options.place
-        self._server_timeout = {"timeout": f"{math.ceil(options.read_timeout_seconds)}s"}
+        self._asked = {"timeout": f"{math.ceil(options.read_timeout_seconds)}s", **ASKED_OF_KIN}
         self._client = PrometheusConnect(options.url, retry=CONNECT_RETRY, session=self.session, method="POST")
 
     @property
@@ -108,7 +103,7 @@ class PrometheusApi:
 
     def instant(self, query: str, at: float) -> list[RawSeries]:
         """The vector that `query` gives at one time (UNIX seconds)."""
-        found = self._client.custom_query(query, params={"time": f"{at:.3f}", **self._server_timeout})
+        found = self._client.custom_query(query, params={"time": f"{at:.3f}", **self._asked})
         return self._series([found], "value")
 
     def range(self, query: str, start: float, end: float, step: int, series: int) -> list[RawSeries]:
@@ -118,7 +113,7 @@ class PrometheusApi:
 
     def _piece(self, query: str, first: int, last: int, step: int) -> Any:
         begin, finish = (datetime.fromtimestamp(t, tz=UTC) for t in (first, last))
-        return self._client.custom_query_range(query, begin, finish, str(step), params=self._server_timeout)
+        return self._client.custom_query_range(query, begin, finish, str(step), params=self._asked)
 
     def _series(self, answers: Iterable[Any], field: str) -> list[RawSeries]:
         gathered: dict[frozenset[tuple[str, str]], list[tuple[Any, Any]]] = {}

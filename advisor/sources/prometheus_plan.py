@@ -6,16 +6,19 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from advisor.domain.errors import SourceError
 from advisor.engines import METRICS
 from advisor.engines.metrics import PROCESS_START, EngineMetrics, SeriesCounts
 
+from .prometheus_spelling import Spelling
+
 STEPS_SECONDS = (15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
 SCRAPE_INTERVALS_SECONDS = (5, 10, 15, 20, 30, 60, 120, 300)
 MOST_JOBS_NAMED = 50
+_CLASSIC = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 KindName = Literal["gauges", "windows", "whole", "info"]
 
@@ -100,16 +103,22 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def label(name: str) -> str:
+    """A label's name in PromQL; one with dots, as OpenTelemetry has them, is quoted, which takes Prometheus 3."""
+    return name if _CLASSIC.fullmatch(name) else quoted(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """The queries over some kinds of engines, restricted by the matchers that the user gave."""
+    """The queries over some kinds of engines, restricted by the user's matchers, in the server's spelling."""
 
     matchers: Mapping[str, str]
     kinds: tuple[EngineMetrics, ...] = tuple(METRICS.values())
+    spelling: Spelling = field(default_factory=Spelling)
 
     @property
     def _pairs(self) -> str:
-        return ",".join(f"{label}={quoted(value)}" for label, value in sorted(self.matchers.items()))
+        return ",".join(f"{label(name)}={quoted(value)}" for name, value in sorted(self.matchers.items()))
 
     def marked(self, form: str, kind_label: str | None = None) -> str:
         """`form` over the marker gauge of each kind (`{}` stands for it); a label says which kind, if one is named.
@@ -118,7 +127,7 @@ class Selectors:
         """
         queries = []
         for metrics in self.kinds:
-            query = form.format(f"{metrics.marker}{{{self._pairs}}}")
+            query = form.format(f"{self.spelling.here(metrics.marker)}{{{self._pairs}}}")
             if kind_label is not None:
                 query = f'label_replace({query}, "{kind_label}", "{metrics.engine}", "", "")'
             queries.append(query)
@@ -131,33 +140,39 @@ class Selectors:
 
     def named(self, names: Collection[str]) -> str:
         """All series of any of these names."""
-        pairs = f",{self._pairs}" if self._pairs else ""
-        return f"{{__name__=~{quoted('|'.join(names))}{pairs}}}"
+        return self.matching("|".join(map(self.spelling.here, names)))
 
-    def of_engines(self, name: str, jobs: Collection[str], pairs: str = "") -> str:
+    def matching(self, pattern: str) -> str:
+        """All series whose name on the server is as a regular expression says."""
+        pairs = f",{self._pairs}" if self._pairs else ""
+        return f"{{__name__=~{quoted(pattern)}{pairs}}}"
+
+    def of_engines(self, names: Collection[str], jobs: Collection[str], pairs: str = "") -> str:
         """Series that lack the engine's labels and that other processes may have too: those of the engines only.
 
         The jobs keep the server from reading the series of everybody else, as long as there are few.
         """
+        name = "|".join(map(self.spelling.here, names))
         if 0 < len(jobs) <= MOST_JOBS_NAMED and "" not in jobs:
             named = "|".join(re.escape(job) for job in sorted(jobs))
             pairs = ",".join(filter(None, (f"job=~{quoted(named)}", pairs)))
-        return f"{{__name__=~{quoted(name)}{f',{pairs}' if pairs else ''}}} and on (job, instance) {self.running}"
+        mine = ", ".join(map(label, self.spelling.process_labels))
+        return f"{{__name__=~{quoted(name)}{f',{pairs}' if pairs else ''}}} and on ({mine}) {self.running}"
 
     def starts(self, jobs: Collection[str]) -> str:
         """When the engines' processes began."""
-        return self.of_engines(PROCESS_START, jobs)
+        return self.of_engines([PROCESS_START], jobs)
 
     def configs(self, jobs: Collection[str]) -> str | None:
         """What the engines' settings are, or None where no kind tells any."""
         names = [name for metrics in self.kinds for name in metrics.config]
-        return self.of_engines("|".join(names), jobs) if names else None
+        return self.of_engines(names, jobs) if names else None
 
     def answers(self, jobs: Collection[str]) -> str | None:
         """What the engines answered to generation requests, or None where no kind counts that."""
         queries = []
         for metrics in self.kinds:
             if told := metrics.answers:
-                pairs = ",".join(f"{label}=~{quoted('|'.join(values))}" for label, values in told.only.items())
-                queries.append(self.of_engines("|".join(told.names), jobs, pairs))
+                pairs = ",".join(f"{label(name)}=~{quoted('|'.join(values))}" for name, values in told.only.items())
+                queries.append(self.of_engines(told.names, jobs, pairs))
         return " or ".join(queries) or None

