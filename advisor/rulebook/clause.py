@@ -35,6 +35,17 @@ class Clause:
             return deciding
         return None if None in values else not deciding
 
+    def left_open(self, facts: Mapping[str, Fact]) -> tuple[str, ...]:
+        """The facts on whose being unknown the outcome rests; none where a part decides it by what is known.
+
+        `any: [a < b, b is unknown]` rests on b where it holds only because b is unknown.
+        """
+        outcome = self.holds(facts)
+        told = {part: _left_open(part, facts) for part in self.parts}
+        if (self.joint, outcome) in (("any", True), ("all", False)):
+            return min((told[part] for part in self.parts if part.holds(facts) is outcome), key=len)
+        return tuple(dict.fromkeys(name for names in told.values() for name in names))
+
     def conditions(self) -> Iterator[Condition]:
         """Every comparison in it, in order."""
         for part in self.parts:
@@ -42,6 +53,14 @@ class Clause:
                 yield part
             else:
                 yield from part.conditions()
+
+
+def _left_open(part: Condition | Clause, facts: Mapping[str, Fact]) -> tuple[str, ...]:
+    if isinstance(part, Clause):
+        return part.left_open(facts)
+    if part.holds(facts) is None:
+        return part.missing(facts) or (part.fact,)
+    return (part.fact,) if part.op == "is" and part.word in ("unknown", "bounded") and part.holds(facts) else ()
 
 
 def read(raw: Any, joint: Joint = "all", depth: int = 0) -> Clause:

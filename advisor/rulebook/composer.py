@@ -180,9 +180,8 @@ def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str,
     assumed = [line.fact for line in lines if facts[line.fact].basis == "assumed" and line.fact != "slo_target"]
     if assumed:
         return "low", f"stated or assumed, not measured here: {', '.join(dict.fromkeys(assumed))}"
-    left_open = [c.fact for c in rule.condition.conditions() if c.holds(facts) is None]
-    if left_open:
-        return "medium", f"not known: {', '.join(dict.fromkeys(left_open))}"
+    if left_open := rule.condition.left_open(facts):
+        return "medium", f"not known: {', '.join(left_open)}"
     sizes = [f.n for f in used if f.n is not None]
     if sizes and min(sizes) < LEAST_N:
         return "medium", f"the smallest sample behind it is {min(sizes):,}"

@@ -191,9 +191,16 @@ def test_confidence_follows_the_evidence(usage: Fact, confidence: str, told: str
 
 
 def test_what_was_left_open_lowers_confidence() -> None:
-    one = rule({"any": ["kv_usage_p95 < 60 %", "running_p95 < 0.8 budget_ceiling"]}, advise=RAISE)
-    found = advised(one, sheet(kv_usage_p95=fact(0.04, n=10_000), running_p95=16, next_max_num_seqs=24))
-    assert (found.confidence, found.confidence_basis) == ("medium", "not known: running_p95")
+    free, either = "kv_usage_p95 < 60 %", ["running_p95 < 0.8 budget_ceiling", "budget_ceiling is unknown"]
+    facts = sheet(kv_usage_p95=fact(0.04, n=10_000), running_p95=fact(16, n=10_000), next_max_num_seqs=24)
+    found = advised(rule(free, {"any": either}, advise=RAISE), facts)
+    assert (found.confidence, found.confidence_basis) == ("medium", "not known: budget_ceiling")
+
+
+def test_what_others_decide_leaves_nothing_open() -> None:
+    knee = {"not": {"all": ["budget_ceiling is known", "running_p95 >= budget_ceiling"]}}
+    facts = sheet(kv_usage_p95=fact(0.04, n=10_000), running_p95=fact(16, n=10_000), next_max_num_seqs=24)
+    assert advised(rule("kv_usage_p95 < 60 %", knee, advise=RAISE), facts).confidence == "high"
 
 
 def test_the_id_names_deployment_rule_and_value() -> None:
