@@ -11,7 +11,7 @@ class Policy:
 
     length_percentile: the share of requests that max_model_len must hold.
     length_margin: added on top of it, 0.25 is a quarter.
-    kv_overflow_risk: accepted probability that the running sequences need more cache than there is.
+    kv_overflow_risk: accepted share of requests that the cache has no room for: preemptions / finished.
     step_limit: how far beyond the largest concurrency observed a cap may be proposed.
     demand_headroom: share of a capacity that demand may use up.
     """

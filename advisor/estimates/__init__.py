@@ -17,6 +17,7 @@ from . import (
     capacity,
     context_limit,
     drift,
+    enough_replicas,
     flag_sources,
     fleet_size,
     full_step,
@@ -26,12 +27,14 @@ from . import (
     lengths,
     load,
     memory_ceiling,
-    missed_share,
     populations,
+    roles,
     saturation,
     seat_wait,
     sequence_cap,
     sharding,
+    shared_steps,
+    stalls,
     start,
     step_time,
     throughput_knee,
@@ -48,7 +51,6 @@ FLAG_FACTS = (
     "api_server_count",
     "block_size",
 )
-STATED_BY_PEOPLE = ("process", "manifest", "config", "command_line")
 SIZED = (
     "memory_ceiling_guaranteed",
     "memory_ceiling_expected",
@@ -63,8 +65,12 @@ SIZED = (
     "recommended_replicas",
     "recommended_max_num_batched_tokens",
     "next_max_num_batched_tokens",
+    *stalls.APART,
 )
 """What the settings of the replicas decide, and what therefore nobody can tell while these are being changed."""
+LIMITS = ("recommended_max_model_len", "refused_share_at_recommended", "max_model_len_cost_ratio")
+FEWER = ("replicas_to_keep", *populations.FACTS)
+IN_PART = "metrics were read only in part, and a part of the traffic is no ground to give it less: see the sources"
 WHOLE_WINDOW = (
     "refused_share_now",
     "finish_length_share",
@@ -88,15 +94,27 @@ WHOLE_WINDOW_ENDS = (
 def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     """Every fact of the catalogue about one deployment, Unknown with its reason where it cannot be told.
 
-    A stated fact is used where nothing that was read yields it, by later estimates too.
+    A stated fact is used where nothing that was read yields it, by later estimates too; else it is kept as a rival, as
+    is what an earlier estimate made of a fact that a later one knows better.
     """
     known = {name: _stated(evidence, name) for name in CATALOGUE}
     passing = evidence.rollout.reason if evidence.rollout and evidence.rollout.refuses_ceilings else None
 
+    role = roles.serving_role(evidence)
+    known["serving_role"], apart = role, roles.withheld(role)
+
+    def withheld(name: str) -> str | None:
+        if passing is not None and name in SIZED:
+            return passing
+        if evidence.read_in_part and (name in FEWER or (name in LIMITS and evidence.log is None)):
+            return IN_PART
+        return apart if _of_whole_requests(name, evidence) else None
+
     def add(facts: Mapping[str, Fact]) -> None:
         for name, fact in facts.items():
-            told = fact if passing is None or name not in SIZED else unknown(passing)
-            known[name] = told if not told.is_unknown or known[name].is_unknown else known[name]
+            reason = withheld(name)
+            told = fact if reason is None else unknown(reason)
+            known[name] = told.instead_of(known[name])
 
     add(_flags(evidence))
     add(flag_sources.facts(evidence))
@@ -114,14 +132,14 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     work = full_step.identify(evidence, step)
     add(token_budget.facts(evidence, work, known))
     add(memory_ceiling.facts(evidence, policy, known))
-    add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence, step)})
+    shared = shared_steps.of(evidence, work, known)
+    add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence, step, shared)})
     add(sequence_cap.facts(evidence, policy, known))
     add(
         {
             "prompts_at_cap_share_of_budget": token_budget.prompts_at_cap(known),
             "prompt_tokens_per_pass": token_budget.prompt_pass(evidence),
             "budget_within_itl": token_budget.budget_within_itl(evidence, known),
-            "max_num_seqs_configured": _configured_cap(evidence),
         }
     )
     add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
@@ -131,11 +149,20 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     add({"late_share_at_next_cap": seat_wait.late_share(evidence, known)})
     add(budget_target.facts(evidence, policy, work, known))
     add(saturation.facts(evidence, policy, known))
-    add({"recommended_replicas": missed_share.recommended_replicas(known)})
+    add({"recommended_replicas": enough_replicas.recommended_replicas(evidence, known, shared)})
     add(fleet_size.facts(evidence, known))
     add(drift.facts(evidence, policy))
-    add(populations.facts(evidence, policy, known))
+    cut = populations.cut_of(evidence)
+    add(populations.facts(evidence, policy, cut, known))
+    add(stalls.facts(evidence, work, cut, known))
     return FactSheet({name: _dated(name, _reasoned(name, fact, evidence), evidence) for name, fact in known.items()})
+
+
+def _of_whole_requests(name: str, evidence: Evidence) -> bool:
+    """Whether a fact holds only where the engines serve whole requests; what logs tell is of requests."""
+    if name.endswith(WHOLE_WINDOW_ENDS) or name in LIMITS:
+        return evidence.log is None and evidence.exported is None
+    return name in (*SIZED, "replicas_to_keep", "sequences_demanded", "finish_length_share", *populations.FACTS)
 
 
 def _reasoned(name: str, fact: Fact, evidence: Evidence) -> Fact:
@@ -164,7 +191,7 @@ def _stated(evidence: Evidence, name: str) -> Fact:
 
 
 def _flags(evidence: Evidence) -> dict[str, Fact]:
-    missing = "no metric carries it: give a start-up log (--startup-log) or --set {}=N"
+    missing = "{0} is in no metric: give a start-up log (--startup-log) or --set {0}=N"
     return {
         name: unknown(missing.format(name))
         if (value := evidence.number_flag(name)) is None
@@ -178,18 +205,6 @@ def _running(value: float, flag: Flag) -> Fact:
         told = f"inferred: {value:g} is the most that run while requests wait, and the cache is not full"
         return replace(computed(value, source=told), basis="assumed")
     return measured(value, source=flag.source.replace("_", " "))
-
-
-def _configured_cap(evidence: Evidence) -> Fact:
-    said = [
-        d.other
-        for d in evidence.disagreements
-        if d.flag == "max_num_seqs" and d.other.source in STATED_BY_PEOPLE and d.believed.source not in STATED_BY_PEOPLE
-    ]
-    value = said[0].value if said else None
-    if not isinstance(value, int):
-        return unknown("nobody configured another cap than the one that runs")
-    return measured(value, source=said[0].source.replace("_", " "))
 
 
 def _speculation(evidence: Evidence) -> Fact:

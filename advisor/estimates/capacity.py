@@ -5,7 +5,9 @@ residence = prefill steps + O x ITL(N) (Little's law). Worked: 24 seats, 211 tok
 
 Where the step time is not identified, only the gap at the batch D that was observed is known. The gap grows with the
 batch and so does what a replica serves, hence its capacity at N seats lies between min(N, D) / residence and
-max(N, D) / residence; far from D that is an interval, and never a reason to do with less.
+max(N, D) / residence; far from D that is an interval, and never a reason to do with less. It is one, too, where the
+ceilings are only known by bounds: what is served within the objectives lies between what the least and the most of
+these seats serve, and the replicas that carry demand between what the one and the other ask for.
 """
 
 from __future__ import annotations
@@ -62,13 +64,13 @@ def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mappi
     service = _service(evidence, step, seats)
     if service is not None and _more_to_come(known, seats):
         service = replace(service, high=None)
-    wanted = out["demand_requests_per_second_p99"].number
+    wanted, headroom = out["demand_requests_per_second_p99"].number, headroom_for(evidence, policy)
     out["sequences_demanded"] = _sequences(wanted, service, replicas)
-    out["capacity_requests_per_second_per_replica"] = _capacity(evidence, rates, service, known)
-    needed = _needed(wanted, service, headroom_for(evidence, policy))
-    out["demand_over_capacity"] = _pressure(needed, replicas)
+    sure = _surely_within(service, _service(evidence, step, _least_seats(known, seats)))
+    out["capacity_requests_per_second_per_replica"] = _capacity(evidence, rates, sure, known)
+    out["demand_over_capacity"] = _pressure(_needed(wanted, service, headroom), replicas)
     out |= _at_caps(evidence, step, wanted, replicas, known)
-    out["recommended_replicas"] = _replicas(needed)
+    out["recommended_replicas"] = _replicas(_needed(wanted, sure, headroom))
     return out
 
 
@@ -79,6 +81,19 @@ def _seats(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     cap = evidence.count_flag("max_num_seqs")
     known_seats = [s for s in (proposed or cap, known["budget_ceiling"].number) if s is not None]
     return max(min(known_seats), 1.0) if known_seats else None
+
+
+def _least_seats(known: Mapping[str, Fact], seats: float | None) -> float | None:
+    """Of these seats those that the ceilings surely allow, where these are only known by bounds."""
+    target = known["recommended_max_num_seqs"]
+    if seats is None or target.number is not None or target.low is None or target.high is None:
+        return seats
+    return min(seats, max(target.low, 1.0))
+
+
+def _surely_within(service: Service | None, least: Service | None) -> Service | None:
+    """What is served within the objectives: at least with the least seats, at most with those of the proposed cap."""
+    return service if service is None or least is None else replace(service, low=min(service.low, least.low))
 
 
 def _more_to_come(known: Mapping[str, Fact], seats: float | None) -> bool:
@@ -167,6 +182,9 @@ def _capacity(evidence: Evidence, rates: Floats, service: Service | None, known:
         story = "largest 5-minute rate with the share within the objectives surely held"
         computed_too = f"; {service.low:.3g}/s by the time of a step" if service is not None else ""
         value = each * served.holds
+        if service is not None and service.low > NARROW * value:
+            # Slots of an overload finish no more than good ones: where they fail says little of the rate that holds.
+            return computed(None, low=value, high=service.low, n=served.requests, source=story + computed_too)
         return measured(value, low=value, high=fails, n=served.requests, source=story + computed_too)
     if service is None:
         return unknown("needs the step time (engine metrics over time) and a cap to judge")

@@ -19,7 +19,7 @@ from advisor.engines import flags_of
 from . import censoring, length_bound, lengths
 from .kv.config_fields import language_part
 from .length_bound import Bound
-from .length_slots import Slots
+from .length_sample import LengthSample, length_sample
 
 STEP = 1024
 STRETCHED = ("yarn", "linear", "dynamic")
@@ -30,32 +30,25 @@ CONTEXT_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_le
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The limit advised, what it refuses, how much worst case it saves, and whether the sample may shrink anything."""
     out = censoring.facts(evidence, present_limit(evidence))
-    needed = needs(evidence)
-    recommended, upper = _recommended(evidence, policy, known, needed)
+    sample = length_sample(evidence)
+    recommended, upper = _recommended(evidence, policy, known, sample)
     out["recommended_max_model_len"] = recommended
     out["needed_tokens_p999_upper"] = upper
-    out["refused_share_at_recommended"] = _refused_at(evidence, recommended, needed)
+    out["refused_share_at_recommended"] = _refused_at(evidence, recommended, sample)
     out["max_model_len_cost_ratio"] = _cost_ratio(evidence, recommended)
     return out
 
 
 def needs(evidence: Evidence) -> TokenCounts | None:
-    """Total tokens of served requests together with what refused ones would have needed; None without exact counts."""
-    served = lengths.served_totals(evidence)
-    if served is None:
-        return None
-    return TokenCounts.merge([served, evidence.log.refused_needs]) if evidence.log else served
+    """Total tokens of served requests together with what refused ones would have needed; None where nobody counts."""
+    sample = length_sample(evidence)
+    return None if sample is None else sample.needs
 
 
 def present_limit(evidence: Evidence) -> int | None:
     """max_model_len, where it is known; -1 and 0 leave it to the engine and say nothing."""
     limit = evidence.count_flag("max_model_len")
     return limit if limit is not None and limit > 0 else None
-
-
-def unsaid_needs(evidence: Evidence) -> int:
-    """How many requests were refused for their length without a word of what they would have needed."""
-    return max(evidence.log.refused - evidence.log.refused_needs.n, 0) if evidence.log else 0
 
 
 def model_maximum(evidence: Evidence) -> int | None:
@@ -91,16 +84,16 @@ def round_up(tokens: float) -> int:
 
 
 def _recommended(
-    evidence: Evidence, policy: Policy, known: Mapping[str, Fact], needed: TokenCounts | None
+    evidence: Evidence, policy: Policy, known: Mapping[str, Fact], sample: LengthSample | None
 ) -> tuple[Fact, Fact]:
-    if needed is None:
+    if sample is None:
         return _without_counts(evidence, policy, known)
-    percentile = policy.length_percentile
-    bound = length_bound.upper(needed, slots(evidence), percentile, unseen=unsaid_needs(evidence))
+    percentile, needed = policy.length_percentile, sample.needs
+    bound = length_bound.upper(needed, sample.slots, percentile, unseen=sample.unsaid)
     if bound.tokens is None:
-        return _at_least(evidence, percentile, known, needed, bound)
+        return _at_least(evidence, percentile, known, sample, bound)
     target, story = _target(evidence, policy, needed, bound.tokens, bound.drift)
-    declared = declared_upper(evidence, policy.length_percentile)
+    declared = declared_upper(evidence, sample, policy.length_percentile)
     if declared is not None and declared > target:
         target = declared
         story += f"; raised to {declared:,}, what clients declare, because this release refuses by that"
@@ -126,39 +119,32 @@ def _target(evidence: Evidence, policy: Policy, needed: TokenCounts, upper: int,
     return target, story
 
 
-def slots(evidence: Evidence) -> Slots | None:
-    """How lengths went with time, where the log that is believed tells."""
-    log = evidence.log
-    return None if log is None or log.history is None or not log.served.n else Slots.of(log.history)
-
-
 def refuses_by_declared(evidence: Evidence) -> bool:
     """Whether the engine is known to refuse a request by prompt plus declared output."""
     flags = flags_of(evidence.engine)
     return flags is not None and flags.counts_declared_output(evidence.engine_version) is True
 
 
-def declared_upper(evidence: Evidence, percentile: float) -> int | None:
+def declared_upper(evidence: Evidence, sample: LengthSample, percentile: float) -> int | None:
     """Upper bound of what that percentile of requests declares (prompt + max tokens), where the engine refuses by it.
 
     A request that declares nothing is given the room that is left and is never refused for it: None where so many are
     silent that all others may be refused.
     """
-    log = evidence.log
-    if log is None or not log.declared.n or not refuses_by_declared(evidence):
+    if not sample.declared.n or not refuses_by_declared(evidence):
         return None
-    silent = max(log.served.n - log.declared.n, 0)
-    everybody = TokenCounts.merge([TokenCounts.of([0], [silent]), log.declared])
+    silent = max(sample.totals.n - sample.declared.n, 0)
+    everybody = TokenCounts.merge([TokenCounts.of([0], [silent]), sample.declared])
     return lengths.upper_bound(everybody, percentile) or None
 
 
 def _at_least(
-    evidence: Evidence, percentile: float, known: Mapping[str, Fact], needed: TokenCounts, bound: Bound
+    evidence: Evidence, percentile: float, known: Mapping[str, Fact], sample: LengthSample, bound: Bound
 ) -> tuple[Fact, Fact]:
     """The sample does not bound what requests need from above: only the largest one seen is certain."""
+    needed, unsaid = sample.needs, sample.unsaid
     low, limits = _feasible(evidence, known, round_up(needed.largest))
     floor = computed(None, low=low, n=needed.n, source=f"the largest request seen{limits}")
-    unsaid = unsaid_needs(evidence)
     if lengths.upper_bound(needed, percentile) is not None and unsaid:
         return floor, unknown(f"{unsaid:,} requests were refused for their length without saying what they needed")
     few = f"{needed.n:,} requests"
@@ -222,14 +208,14 @@ def _alternative(needed: TokenCounts, value: int) -> str:
     return f"; {half:,} would refuse {above / needed.n * 100:.2g} % ({above:,} of {needed.n:,})" if half < value else ""
 
 
-def _refused_at(evidence: Evidence, recommended: Fact, needed: TokenCounts | None) -> Fact:
-    if needed is None or recommended.number is None:
+def _refused_at(evidence: Evidence, recommended: Fact, sample: LengthSample | None) -> Fact:
+    if sample is None or recommended.number is None:
         return unknown("needs lengths of single requests: give a request log (--logs)")
-    unsaid = unsaid_needs(evidence)
+    needed, unsaid = sample.needs, sample.unsaid
     above, every = needed.above(recommended.number), needed.n + unsaid
     story = f"{above:,} of {every:,} requests are longer"
-    if evidence.log is not None and evidence.log.declared.n and refuses_by_declared(evidence):
-        above = max(above, evidence.log.declared.above(recommended.number))
+    if sample.declared.n and refuses_by_declared(evidence):
+        above = max(above, sample.declared.above(recommended.number))
         story = f"{above:,} of {every:,} requests declare more, and this release refuses by that"
     if unsaid:
         story += f", and {unsaid:,} refused ones did not say what they needed"

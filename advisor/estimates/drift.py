@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -28,6 +29,7 @@ from advisor.domain.policy import Policy
 
 from . import lengths
 from .effective_sample import design_effect, scatter
+from .length_sample import length_sample
 from .length_slots import Slots
 
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 7 * 86_400.0
@@ -62,8 +64,8 @@ class Shift:
 def facts(evidence: Evidence, policy: Policy) -> Mapping[str, Fact]:
     """How much the lengths of requests changed within the window, and whose.
 
-    From the log's total tokens; without one from the engines' histograms of prompts or of outputs, by the hour and as
-    finely as their buckets allow, whichever changed more.
+    From the total tokens of the log or of host agents; without them from the engines' histograms of prompts or of
+    outputs, by the hour and as finely as their buckets allow, whichever changed more.
     """
     tables = _tables(evidence)
     shifts = [(s, of) for of, slots in tables.items() if (s := largest_shift(slots, policy.length_percentile))]
@@ -85,6 +87,9 @@ def _tables(evidence: Evidence) -> dict[str, Slots]:
     log = evidence.log
     if log is not None and log.history is not None and log.history.n:
         return {f"{log.source}, total tokens": Slots.of(log.history)}
+    sample = length_sample(evidence)
+    if sample is not None and sample.slots is not None:
+        return {f"{sample.source}, total tokens": sample.slots}
     of = {
         f"engine histograms of {kind}": Slots.of_hours(
             [e.length_hours[kind] for e in evidence.every_engine if kind in e.length_hours]
@@ -94,8 +99,12 @@ def _tables(evidence: Evidence) -> dict[str, Slots]:
     return {name: slots for name, slots in of.items() if slots is not None}
 
 
+@lru_cache(maxsize=1)
 def largest_shift(slots: Slots, percentile: float) -> Shift | None:
-    """The moment at which most changed; None where there are too few requests on either side of any."""
+    """The moment at which most changed; None where there are too few requests on either side of any.
+
+    The last one is kept: the limit and the drift of one evaluation ask for the same.
+    """
     shifts = [s for at in _moments(slots) if (s := shift_at(slots, at, percentile)) is not None]
     return max(shifts, key=lambda s: s.strength, default=None)
 
@@ -235,7 +244,7 @@ def whose(shift: Shift, history: LengthHistory, percentile: float) -> tuple[str,
     if len(history.clients) == 1:
         return "not logged", "the log names no clients"
     numbers = np.arange(len(history.clients))
-    without = {k: shift_at(Slots.of(history, numbers != k), shift.at, percentile) for k in numbers[1:].tolist()}
+    without = {k: shift_at(Slots.of_clients(history, numbers != k), shift.at, percentile) for k in numbers[1:].tolist()}
     left = {k: s.strength if s is not None else 0.0 for k, s in without.items()}
     most = min(left, key=lambda k: left[k])
     gone = 1 - left[most] / shift.strength if shift.strength > 0 else 0.0

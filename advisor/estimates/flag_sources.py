@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from advisor.domain.evidence import Disagreement, Evidence, FlagValue
 from advisor.domain.fact import Fact, measured, unknown
@@ -27,16 +28,20 @@ ROUNDED = 1e-6
 
 
 def facts(evidence: Evidence) -> dict[str, Fact]:
-    """How many flags two sources tell differently; `source` names each with both values, the believed one first.
+    """How many flags two sources tell differently, and which: each with both values, the believed one first.
 
     max_num_seqs 64 by the start-up log and 256 by a manifest, with all other flags alike, is 1.
     """
     disputed = [d for d in evidence.disagreements if _is_dispute(d)]
     names = dict.fromkeys(d.flag for d in disputed)
     if not names and not evidence.flags:
-        return {"flags_in_dispute": unknown("no source tells any flag")}
-    story = "; ".join(dict.fromkeys(map(_told, disputed))) or "sources that tell the same flag agree"
-    return {"flags_in_dispute": measured(len(names), source=story)}
+        return dict.fromkeys(("flags_in_dispute", "disputed_flags"), unknown("no source tells any flag"))
+    if not names:
+        agree = "sources that tell the same flag agree"
+        return {"flags_in_dispute": measured(0, source=agree), "disputed_flags": unknown(agree)}
+    told = "; ".join(dict.fromkeys(map(_told, disputed)))
+    found = measured(len(names), source="what sources tell")
+    return {"flags_in_dispute": found, "disputed_flags": replace(found, value=told)}
 
 
 def _is_dispute(one: Disagreement) -> bool:

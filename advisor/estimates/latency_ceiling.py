@@ -1,8 +1,14 @@
-"""The largest concurrency within the TPOT objective: measured by a sweep, else by live traffic; never interpolated."""
+"""The largest concurrency within the TPOT objective: measured by a sweep, else by live traffic; never interpolated.
+
+Live traffic is beside it worked out from the time of a step (`shared_steps`). Where both say the same to a quarter the
+lower one counts; where they do not, the ceiling is only known to lie between them. Worked: a log holds up to 38 and the
+step allows 33, so 33; 16 and 24 are "between 16 and 24".
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +21,20 @@ from advisor.domain.histogram import Floats, Ints
 
 from .latency import merged
 from .load import engines_per_instance, mean_decode_batch, sequence_cap
-from .step_time import StepTime
+from .shared_steps import SharedSteps
+from .step_time import REACH, StepTime
 from .sweep_ceiling import from_sweep, on_one_engine
 
 LEAST_AT_LEVEL = 50
 LIKELY = 0.01
 LEAST_WINDOW_REQUESTS = 5
 MOST_BATCH = 1e6
+ALIKE = 1.25
+PASSED_THROUGH = 0.05
+"""Levels with fewer of the requests were only passed on the way to others: more prompts come then than answers end."""
 
 
-def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
+def latency_ceiling(evidence: Evidence, step: StepTime | str, shared: SharedSteps | None) -> Fact:
     """The ceiling by the best means there is, or why there is none. "At least N" where N was never seen failing."""
     target = evidence.slo.tpot_seconds
     if evidence.workload == "batch":
@@ -34,10 +44,42 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str) -> Fact:
     if (sweep := on_one_engine(evidence)) is not None:
         return from_sweep(sweep, target)
     live = _from_log(evidence, target) or _from_windows(evidence, target, step) or _from_lifetime(evidence, target)
-    return live or unknown(
-        "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics "
-        "over time (--prometheus), or a sweep (--sweep)"
-    )
+    if live is None:
+        return unknown(
+            "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine "
+            "metrics over time (--prometheus), or a sweep (--sweep)"
+        )
+    return _beside(live, _by_step(evidence, target, step, shared))
+
+
+def _by_step(evidence: Evidence, target: float, step: StepTime | str, shared: SharedSteps | None) -> Fact | None:
+    """The ceiling that the time of a step allows, "at least" where it lies beyond what that reaches."""
+    if isinstance(step, str) or shared is None:
+        return None
+    reach = math.floor(REACH * step.widest)
+    within = shared.sequences_within(target, evidence.slo.share, reach)
+    told = "at least " if within == reach else ""
+    return computed(None if told else within, low=within, source=f"{told}{within:,} by the time of a step")
+
+
+def _beside(live: Fact, by_step: Fact | None) -> Fact:
+    """What was measured, and what the time of a step allows; a ceiling that was never seen failing stands alone."""
+    if by_step is None or live.is_unknown or live.high is None:
+        return live
+    story, within = f"{live.source}; {by_step.source}", by_step.floor or 0.0
+    if live.number is None:
+        low = live.low or 0.0
+        if by_step.number is None:
+            return replace(live, low=max(low, min(within, live.high)), source=story)
+        return replace(live, value=within if low <= within <= live.high else None, low=min(low, within), source=story)
+    least, most = sorted((live.number, within))
+    if most <= ALIKE * least:
+        told = live.number if by_step.number is None else least
+        return replace(live, value=told, low=min(live.low or told, told), source=story)
+    if by_step.number is None and within < live.number:
+        return live
+    high = max(most, live.high) if by_step.number is None else most
+    return replace(live, value=None, low=min(live.low or least, least), high=high, source=story)
 
 
 def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) -> tuple[int | None, int | None]:
@@ -55,6 +97,12 @@ def from_levels(levels: Ints, within: Floats, requests: Floats, share: float) ->
         return int(levels[-1]), None
     first = int(failing[0])
     return (int(levels[first - 1]) if first else None), int(levels[first])
+
+
+def reached(levels: Ints, within: Floats, requests: Floats, share: float) -> int:
+    """Largest level up to which the share within the target, made falling, is itself the one promised; else 0."""
+    fitted = isotonic_regression(within / requests, weights=requests, increasing=False).x
+    return max(levels[fitted >= share - 1e-12].tolist(), default=0)
 
 
 def _from_log(evidence: Evidence, target: float) -> Fact | None:
@@ -79,7 +127,12 @@ def _from_log(evidence: Evidence, target: float) -> Fact | None:
         return measured(None, low=best, n=n, source=f"{story}; never seen failing")
     if best is None:
         return unknown(f"{story}: too low at every concurrency seen, from {worst:,} up: not a matter of concurrency")
-    return measured(best, low=best, high=worst, n=n, source=story)
+    low = reached(levels, within, requests, evidence.slo.share)
+    if requests[levels <= worst].sum() < PASSED_THROUGH * n:
+        most = reached(levels, within, requests, 0.5)
+        story += f"; the load only passed through {best:,} to {worst:,}"
+        return measured(None, low=min(low, best), high=max(most, worst), n=n, source=story)
+    return measured(best, low=min(low, best), high=worst, n=n, source=story)
 
 
 def _seats(evidence: Evidence, decoding: Ints, in_flight: Ints) -> Ints:

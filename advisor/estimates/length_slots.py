@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,17 @@ class Slots:
     edges: Floats
 
     @classmethod
-    def of(cls, history: LengthHistory, clients: Mask | None = None) -> Slots:
-        """The table of a history, or of those clients of it for which the mask holds; from two days on by the hour."""
+    @lru_cache(maxsize=1)
+    def of(cls, history: LengthHistory) -> Slots:
+        """The table of a history, from two days on by the hour; the last is kept, as several estimates ask for it."""
+        return cls.of_clients(history, np.ones(len(history.clients), np.bool_))
+
+    @classmethod
+    def of_clients(cls, history: LengthHistory, clients: Mask) -> Slots:
+        """The table of those clients of a history for which the mask holds."""
         if history.start.size and history.start.max() - history.start.min() >= LONG_SECONDS:
             history = history.coarser(HOUR_SECONDS)
-        rows = np.ones(history.client.size, np.bool_) if clients is None else clients[history.client]
+        rows = clients[history.client]
         starts, slot = np.unique(history.start[rows], return_inverse=True)
         bins, place = np.unique(history.bin[rows], return_inverse=True)
         counts = np.zeros((starts.size, bins.size))

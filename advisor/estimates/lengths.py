@@ -5,24 +5,31 @@ the order statistics of ranks k(0.025) and k(0.975) + 1 of Binomial(n, p) with 9
 the p99.9 by the 9,983rd and the 9,997th; fewer than 2,995 cannot bound it from above at all.
 
 From bucket counts (engine metrics): the edges around it, and for prompt + output the sharp bounds of Makarov (1981):
-quantiles do not add, so the total's is an interval however many requests were counted.
+quantiles do not add, so the total's is an interval however many requests were counted. Host agents count the total of
+each request as well, in buckets so narrow that their middle is a value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy.special import bdtr, bdtrik
 
 from advisor.domain.evidence import Evidence
+from advisor.domain.exported import ExportedLengths, Quantity
 from advisor.domain.fact import Fact, measured, unknown
 from advisor.domain.histogram import Buckets, TokenCounts
 
+from .length_sample import IN_BUCKETS, believed_agents
+
 PERCENTILES: Mapping[str, float] = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9}
 NO_LENGTHS = "no request lengths: give a request log (--logs) or engine metrics (--prometheus, --engine)"
+
+AGENTS_KINDS: tuple[Quantity, ...] = ("prompt", "output", "total")
 
 Bounds = Callable[[float], tuple[float, float]]
 
@@ -37,8 +44,15 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
             out |= {
                 f"{kind}_tokens_{p}": percentile(counts, q, _exact_source(evidence)) for p, q in PERCENTILES.items()
             }
+    agents = believed_agents(evidence)
+    if agents is not None:
+        out |= {
+            f"{kind}_tokens_{p}": _counted(agents, kind, q) for kind in AGENTS_KINDS for p, q in PERCENTILES.items()
+        }
     if evidence.log and evidence.log.declared.n:
         out["declared_tokens_p999"] = percentile(evidence.log.declared, 99.9, evidence.log.source)
+    elif agents is not None and agents.histograms["declared"].n >= 1:
+        out["declared_tokens_p999"] = _counted(agents, "declared", 99.9)
     else:
         out["declared_tokens_p999"] = unknown("no request log shows max_tokens that clients declared")
     return out
@@ -106,17 +120,19 @@ def sharp_bounds(prompt: Bounds, output: Bounds, q: float) -> tuple[float, float
 
 
 def marginals(evidence: Evidence) -> tuple[Buckets | None, Buckets | None]:
+    """Histograms of prompt and of output tokens, of host agents where these are believed, else of the engines."""
+    agents = believed_agents(evidence)
+    if agents is not None:
+        return agents.histograms["prompt"], agents.histograms["output"]
+    return engine_marginals(evidence)
+
+
+def engine_marginals(evidence: Evidence) -> tuple[Buckets | None, Buckets | None]:
     """The engines' prompt and output length histograms, all engines together."""
     return (
         Buckets.merge(e.lengths["prompt_tokens"] for e in evidence.every_engine if "prompt_tokens" in e.lengths),
         Buckets.merge(e.lengths["output_tokens"] for e in evidence.every_engine if "output_tokens" in e.lengths),
     )
-
-
-def served_totals(evidence: Evidence) -> TokenCounts | None:
-    """Exact prompt + output tokens of served requests, from the best source that has them."""
-    counts = _exact(evidence).get("total")
-    return counts if counts is not None and counts.n else None
 
 
 def _exact(evidence: Evidence) -> dict[str, TokenCounts]:
@@ -140,7 +156,7 @@ def _from_stated(evidence: Evidence) -> dict[str, Fact]:
 
 
 def _from_marginals(evidence: Evidence) -> dict[str, Fact]:
-    prompt, output = marginals(evidence)
+    prompt, output = engine_marginals(evidence)
     of = {f"{k}_tokens": partial(_of_one, b) for k, b in (("prompt", prompt), ("output", output)) if b is not None}
     if prompt is not None and output is not None:
         of["total_tokens"] = partial(total_from_marginals, prompt, output)
@@ -156,6 +172,17 @@ def total_from_marginals(prompt: Buckets, output: Buckets, q: float) -> Fact:
 
 def _of_one(buckets: Buckets, q: float) -> Fact:
     return _interval(buckets.quantile_bounds, buckets.n, q, "bucket edges")
+
+
+def _counted(agents: ExportedLengths, kind: Quantity, q: float) -> Fact:
+    """A percentile of what host agents counted: the middle of its bucket, at most 2.2 % off, and the edges around it.
+
+    The bucket of 7,847 to 8,192 tokens has its middle at 8,019.5.
+    """
+    buckets = agents.histograms[kind]
+    fact = _interval(buckets.quantile_bounds, buckets.n, q, f"{agents.source}, {IN_BUCKETS}")
+    below, upper = buckets.quantile_bounds(q / 100)
+    return fact if fact.low is None or fact.high is None else replace(fact, value=(below + 1 + upper) / 2)
 
 
 def _quantiles(buckets: Buckets) -> Bounds:

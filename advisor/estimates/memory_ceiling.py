@@ -1,6 +1,7 @@
 """How many sequences fit the KV cache: guaranteed (all at the limit) and expected (as long as they really are).
 
-The expected ceiling is the largest N whose preempted share keeps the promise (`kv_overflow_risk`); see overflow.py.
+The expected ceiling is the largest N whose preempted share keeps the promise (`kv_overflow_risk`); see overflow.py. It
+never exceeds pool / mu: from there on it is the cache that decides who runs, and more seats stay empty.
 What one sequence takes comes from its lengths, averaged over its residence of s = ceil(I / C) and O steps,
 
     mu = E[s I/2 + O (I + O/2)] / E[R]        m2 = E[s I^2/3 + O (I^2 + I O + O^2/3)] / E[R]        sd^2 = m2 - mu^2
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,23 +23,20 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.histogram import JointCounts
 from advisor.domain.policy import Policy
-from advisor.engines.admission import admits_by_first_chunk
 
 from . import kv_cache, lengths, reservation
 from .context_limit import present_limit
 from .gauge_occupancy import from_gauges
 from .kv.layouts import shares_blocks
-from .overflow import MOST_FOLDED, Residence, folded_ceiling, normal_share_ceiling, residence
+from .overflow import MOST_FOLDED, MOST_OVERFULL, Growth, Promise, folded_ceiling, gamma_ceiling
+from .readmission import readmission
 from .reservation import GAUGES, Occupancy
-from .token_budget import mean_lengths, step_budget
+from .token_budget import mean_work, step_budget
 
 DEFAULT_BUDGET = 2048
 BATCH_RISK = 0.1
 APART = 0.2
 OVERDISPERSED = 2.0
-THRASHING = 1.25
-"""More preemptions a request than an engine makes that waits until a whole prompt fits: with the cache overfull all the
-time it makes about one (simulated: 0.001 to 1.02 on four traces, 0.05 to 16 where the first chunk is enough)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +44,11 @@ class Room:
     """The cache to fill, the promise to keep while filling it, and how the engine takes back what it preempted."""
 
     tokens: float
-    promise: float
+    promise: Promise
     joint: JointCounts | None
     budget: int
     block: int
-    stay: Residence | None
-    back_at_once: str | None
+    admission: str | None
 
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -104,45 +101,39 @@ def _room(evidence: Evidence, policy: Policy, pool: float, known: Mapping[str, F
     joint = None if shares_blocks(evidence) else _joint(evidence)
     budget, kept_free = step_budget(evidence) or DEFAULT_BUDGET, evidence.flag("watermark")
     share = kept_free if isinstance(kept_free, float) and 0 <= kept_free < 1 else 0.0
-    back = _back_at_once(evidence, known)
-    stay = _stay(evidence, joint, budget) if back else None
-    block = evidence.count_flag("block_size") or 1
-    return Room(pool * (1 - share), accepted_risk(evidence, policy), joint, budget, block, stay, back)
+    block, accepted = evidence.count_flag("block_size") or 1, accepted_risk(evidence, policy)
+    growth = _growth(evidence, known)
+    if growth is None:
+        return Room(pool * (1 - share), Promise(accepted), joint, budget, block, None)
+    back = readmission(evidence, known, growth, budget)
+    promise = Promise(accepted, back.growth, MOST_OVERFULL if back.known else accepted)
+    return Room(pool * (1 - share), promise, joint, budget, block, back.why)
 
 
-def _back_at_once(evidence: Evidence, known: Mapping[str, Fact]) -> str | None:
-    """How it is known that a preempted request is back at once; None where it waits until it fits whole."""
-    flags = {name: flag.value for name, flag in evidence.flags.items()}
-    told = admits_by_first_chunk(evidence.engine, evidence.engine_version, flags)
-    if told:
-        return "this release admits a prompt by its first chunk, so a preempted request is back at once"
-    seen = known["preempted_share"].floor
-    if told is None and seen is not None and seen > THRASHING:
-        return f"{seen:.0%} preempted: this release takes a preempted request back at once"
-    return None
-
-
-def _stay(evidence: Evidence, joint: JointCounts | None, budget: int) -> Residence | None:
-    if joint is not None:
-        return residence(joint, budget)
-    means = mean_lengths(evidence)
-    if means is None:
+def _growth(evidence: Evidence, known: Mapping[str, Fact]) -> Growth | None:
+    """From the prompt tokens that are computed: what hits the prefix cache may be shared, and no victim frees that."""
+    means, joint = mean_work(evidence, known), _joint(evidence)
+    if means is None or not any(means):
         return None
-    chunks = math.ceil(means[0] / budget)
-    return Residence(chunks + means[1], float(chunks))
+    return Growth(*means, prompts=None if joint is None else joint.prompts())
 
 
 def _expected(estimates: list[Occupancy], room: Room) -> Fact:
     """The believed estimate's ceiling; the other one, and what parts them, is in the source."""
     ceilings = [(_ceiling(o, room), o) for o in estimates]
     value, believed, why = _believed(ceilings)
-    story = [f"{room.promise * 100:g} % preempted at most; {_held(believed)}"]
+    free = room.tokens - believed.shared
+    story = [f"{room.promise.share * 100:g} % preempted at most; {_held(believed)}"]
     story += [f"{other} from {o.source}" for other, o in ceilings if o is not believed]
-    story += [part for part in (why, room.back_at_once) if part]
+    if (value + 1) * believed.mean > free:
+        story.append("more would not find room on average, and seats stay empty")
+    story += [part for part in (why, room.admission) if part]
     bound = _synchronised(estimates, room)
     if bound is not None and bound < value:
         value, note = bound, "requests that start together are long together: all of them at E[I] + Q90(O)"
         story.append(note)
+    if value < 1:
+        return unknown(f"not one fits {free:,.0f} tokens of cache: {_held(believed)}; is the pool of these engines?")
     return computed(value, n=believed.n, source="; ".join(story))
 
 
@@ -165,12 +156,13 @@ def _believed(ceilings: list[tuple[int, Occupancy]]) -> tuple[int, Occupancy, st
 
 def _ceiling(occupancy: Occupancy, room: Room) -> int:
     free = room.tokens - occupancy.shared
-    value = normal_share_ceiling(occupancy.mean, occupancy.sd, free, room.promise, room.stay)
+    promise = replace(room.promise, growth=None) if occupancy.reserved else room.promise
+    value = gamma_ceiling(occupancy.mean, occupancy.sd, free, promise)
     drawn = room.joint if occupancy.source != GAUGES and not occupancy.reserved else None
-    # Hundreds of sequences are normal enough.
+    # The sum of hundreds of sequences has hardly any tail.
     if drawn is None or value >= MOST_FOLDED:
         return value
-    return folded_ceiling(drawn, room.budget, free, room.promise, block=room.block, stay=room.stay)
+    return folded_ceiling(drawn, room.budget, free, promise, block=room.block)
 
 
 def _synchronised(estimates: list[Occupancy], room: Room) -> int | None:

@@ -23,25 +23,26 @@ MOST_MISSED = 0.7
 
 
 def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
-    """The replicas that capacity asks for, or more where the misses do; the figure is for all of them together."""
+    """The replicas that capacity asks for, or more where the misses do; the figure is for all of them together.
+
+    Where buckets leave open how many miss, the fewest that may miss ask for "at least" so many.
+    """
     told, present = known["recommended_replicas"], known["replicas"].number
     attained, asked = known["slo_attainment"], known["slo_target"].number
-    missed = _missed(attained)
-    if missed is None or missed > MOST_MISSED or asked is None or asked >= 1 or not present:
+    most = attained.ceiling
+    if most is None or 1 - most > MOST_MISSED or asked is None or asked >= 1 or not present:
         return told
-    over = missed / (1 - asked)
-    wanted = math.ceil(present * over ** (1 / FALL) - 1e-9)
-    if over <= 1 or wanted <= max(told.floor or 0, present):
+    wanted = _replicas(present, 1 - most, 1 - asked, FALL)
+    if wanted <= max(told.floor or 0, present):
         return told
-    low, high = (math.ceil(present * over ** (1 / fall) - 1e-9) for fall in (QUICKEST_FALL, SLOWEST_FALL))
-    story = f"{present:,.0f} x ({missed:.2%} missed / {1 - asked:.2%})^(1/3): misses fall with the cube of the load"
+    story = f"{present:,.0f} x ({1 - most:.2%} missed / {1 - asked:.2%})^(1/3): misses fall with the cube of the load"
+    if attained.number is None:
+        more = 1 - (attained.low or 0.0)
+        high = _replicas(present, more, 1 - asked, FALL) if more <= MOST_MISSED else None
+        return computed(wanted if high == wanted else None, low=wanted, high=high, source=f"{story}, at the least")
+    low, high = (_replicas(present, 1 - most, 1 - asked, fall) for fall in (QUICKEST_FALL, SLOWEST_FALL))
     return computed(wanted, low=min(low, wanted), high=max(high, wanted), source=story)
 
 
-def _missed(attained: Fact) -> float | None:
-    """The share that missed, in the middle of what buckets leave open."""
-    if attained.number is not None:
-        return 1 - attained.number
-    if attained.low is None or attained.high is None:
-        return None
-    return 1 - (attained.low + attained.high) / 2
+def _replicas(present: float, missed: float, allowed: float, fall: float) -> int:
+    return math.ceil(present * math.pow(missed / allowed, 1 / fall) - 1e-9)

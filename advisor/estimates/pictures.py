@@ -11,7 +11,8 @@ from advisor.domain.fact import Fact
 from advisor.domain.histogram import TokenCounts
 from advisor.domain.pictures import CurvePicture, CurvePoint, LengthPicture, Pictures
 
-from . import lengths, sweep_ceiling
+from . import sweep_ceiling
+from .length_sample import length_sample
 from .load import engines_per_instance
 
 LENGTH_BINS = 48
@@ -24,9 +25,10 @@ def pictures(evidence: Evidence, facts: Mapping[str, Fact]) -> Pictures:
 
 
 def _lengths(evidence: Evidence, facts: Mapping[str, Fact]) -> LengthPicture | None:
-    totals = lengths.served_totals(evidence)
-    if totals is None or totals.n == 0:
+    sample = length_sample(evidence)
+    if sample is None:
         return None
+    totals = sample.totals
     edges, shares = _binned(totals)
     return LengthPicture(
         edges=edges,

@@ -58,12 +58,19 @@ class Cut:
     long: JointCounts
 
 
-def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> Mapping[str, Fact]:
+def cut_of(evidence: Evidence) -> Cut | None:
+    """The cut between two populations of the logged or given requests; None where there is one, or no requests."""
+    joint = evidence.best_joint
+    if joint is None or not joint.n:
+        return None
+    return populations(joint, step_budget(evidence) or memory_ceiling.DEFAULT_BUDGET)
+
+
+def facts(evidence: Evidence, policy: Policy, cut: Cut | None, known: Mapping[str, Fact]) -> Mapping[str, Fact]:
     """Whether there are two populations, and the pools that they would need."""
     joint = evidence.best_joint
     if joint is None or not joint.n:
         return dict.fromkeys(FACTS, unknown("needs prompt and output of single requests: a request log (--logs)"))
-    cut = populations(joint, step_budget(evidence) or memory_ceiling.DEFAULT_BUDGET)
     if cut is None:
         alone = "one population: no gap in the lengths with few requests and much of the cache beyond it"
         return dict.fromkeys(FACTS, unknown(alone)) | {"split_gain": computed(0.0, n=joint.n, source=alone)}

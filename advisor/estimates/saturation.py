@@ -18,8 +18,10 @@ from advisor.domain.policy import Policy
 
 from .capacity import headroom_for
 from .demand import FULLY_READ, SLOT, per_slot
+from .shared_steps import kinds_of_requests
 
 LEAST_SLOTS = 3
+SLOW, EVEN_USE = 0.1, 0.8
 LEAST_SCRAPES = 5
 MOST_PREEMPTED = 0.2
 """Where more requests are preempted, much of the time goes into computing them again: a lower cap serves more."""
@@ -44,10 +46,39 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
         "saturated_requests_per_second": served,
         "demand_over_saturated_rate": computed(pressure, n=len(rates), source=story),
     }
-    wanted = math.ceil((replicas or 1) * pressure - 1e-9)
-    if replicas is not None and wanted > (known["recommended_replicas"].ceiling or 0):
-        out["recommended_replicas"] = computed(wanted, source=f"{replicas} x {pressure:.2f}, rounded up: {story}")
+    if replicas is not None:
+        slow = (
+            (float(np.quantile(rates, SLOW)) or float(np.mean(rates))) * len(_running(evidence.every_engine)) / replicas
+        )
+        out["recommended_replicas"] = _replicas(known["recommended_replicas"], demand, slow, _use(evidence))
     return out
+
+
+def _replicas(told: Fact, demand: float, rate: float, use: float) -> Fact:
+    """The replicas that what one served while saturated asks for, where that is more than the model's number."""
+    wanted = max(math.ceil(demand / (rate * use) - 1e-9), math.ceil(told.floor or 0))
+    if told.number is not None and wanted <= told.number:
+        return told
+    story = f"{demand:.3g} requests/s, used to {use:.0%}: {rate:.3g}/s in the slowest tenth of saturated 5 minutes"
+    return computed(wanted, source=f"{story}, rounded up")
+
+
+def _use(evidence: Evidence) -> float:
+    """How far a replica may be used, so that requests wait no longer on average the more unequal their work is.
+
+    The wait grows with u / (1 - u) x (1 + cv^2) / 2 (Pollaczek and Khinchine), and u = 80 % is taken for cv = 1. Work
+    is the cache that a request holds, times how long: (I + O / 2) O. Worked: cv = 2, so u / (1 - u) = 4 x 2 / 5 and
+    u = 62 %.
+    """
+    kinds = kinds_of_requests(evidence)
+    if kinds is None:
+        return EVEN_USE
+    prompt, output, counts = kinds
+    work = (prompt + output / 2) * output
+    mean = float(np.average(work, weights=counts))
+    squared = float(np.average((work - mean) ** 2, weights=counts)) / mean**2 if mean > 0 else 1.0
+    ratio = EVEN_USE / (1 - EVEN_USE) * 2 / (1 + max(squared, 1.0))
+    return ratio / (1 + ratio)
 
 
 def _running(engines: Iterable[EngineSeries]) -> list[EngineSeries]:

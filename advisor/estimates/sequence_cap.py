@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
@@ -14,6 +15,7 @@ from .sweep_ceiling import on_one_engine
 
 DEMAND_SHARE = 0.8
 NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
+BETWEEN = "between {:,.0f} and {:,.0f} sequences fit the cache: request lengths (--logs) would tell"
 ROOMY = 0.6
 BATCH_STEP = 4.0
 """Batch work promises no latency: what a step beyond the observed could break is only throughput."""
@@ -25,27 +27,35 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
     return {
         "recommended_max_num_seqs": target,
         "next_max_num_seqs": _next(evidence, policy, known, target),
-        "binding_ceiling": _binding(known, target),
+        "binding_ceiling": _binding(known),
     }
 
 
 def _memory(known: Mapping[str, Fact]) -> Fact:
-    expected = known["memory_ceiling_expected"]
-    return expected if expected.number is not None else known["memory_ceiling_guaranteed"]
+    """The expected ceiling. Known only to be at most so many it is at least what is guaranteed; unknown, it is that."""
+    expected, guaranteed = known["memory_ceiling_expected"], known["memory_ceiling_guaranteed"]
+    if expected.number is not None:
+        return expected
+    if expected.high is None:
+        return guaranteed
+    return replace(expected, low=min(guaranteed.floor or 0.0, expected.high))
 
 
 def _target(known: Mapping[str, Fact]) -> Fact:
-    """The least of the known ceilings; bounds where the latency ceiling, known only by bounds, may be the least."""
-    memory, latency = _memory(known), known["latency_ceiling"]
-    numbers = {n: f.number for n, f in (("memory", memory), ("latency", latency)) if f.number is not None}
+    """The least of the known ceilings; bounds where one that is known only by bounds may be the least."""
+    ceilings = {"memory": _memory(known), "latency": known["latency_ceiling"]}
+    numbers = {n: f.number for n, f in ceilings.items() if f.number is not None}
     least = min(numbers.values(), default=math.inf)
-    if latency.number is None and latency.high is not None and latency.high < least:
-        story = f"latency between {latency.low or 0:,.0f} and {latency.high:,.0f} is the least"
-        high = max(int(latency.high), 1)
-        return computed(None, low=min(max(int(latency.low or 0), 1), high), high=high, source=story)
+    highs = {n: f.high for n, f in ceilings.items() if f.number is None and f.high is not None and f.high < least}
+    if highs:
+        name = min(highs, key=lambda n: highs[n])
+        low, high = min(ceilings[n].low or 0 for n in highs), max(int(highs[name]), 1)
+        story = f"{name} between {low:,.0f} and {highs[name]:,.0f} is the least"
+        return computed(None, low=min(max(int(low), 1), high), high=high, source=story)
     if not numbers:
         return unknown(NO_CEILING)
     told = ", ".join(f"{n} {numbers[n]:,.0f}" for n in numbers)
+    latency = ceilings["latency"]
     if latency.number is None and latency.low is not None:
         told += f", latency at least {latency.low:,.0f}"
     return computed(max(int(least), 1), source=f"the least of {told}")
@@ -62,7 +72,9 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     value = goal if seen is None else min(goal, max(math.floor(step * seen), 1))
     if cap is not None and seen is not None and value < cap:
         return _lowered(known, cap, value, goal)
-    if value != cap and (held := _held(evidence, known, target)):
+    if value != cap and (
+        held := _held(evidence, known, target, value) or _doubted(known, value) or _cramped(known, value, seen)
+    ):
         return unknown(held)
     if seen is None:
         return computed(goal, source="the target; nothing runs yet")
@@ -72,14 +84,11 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
 def _roomy_step(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], seen: float | None) -> Fact | None:
     """One step without any ceiling, where the cache says that it has room: 8 running at 6 % are 12 at 9 %."""
     usage = known["kv_usage_p95"].number
-    if (
-        seen is None
-        or usage is None
-        or usage * policy.step_limit > ROOMY
-        or _held(evidence, known, unknown(NO_CEILING))
-    ):
+    if seen is None or usage is None or usage * policy.step_limit > ROOMY:
         return None
     value = max(math.floor(policy.step_limit * seen), 1)
+    if _held(evidence, known, unknown(NO_CEILING), value):
+        return None
     story = f"{policy.step_limit:g} x {seen:,.0f} observed; no ceiling is known, the cache was {usage:.0%} full"
     return computed(value, source=story)
 
@@ -93,27 +102,60 @@ def _blind(known: Mapping[str, Fact], cap: int | None, seen: float | None) -> st
     return None
 
 
-def _held(evidence: Evidence, known: Mapping[str, Fact], target: Fact) -> str | None:
+def _held(evidence: Evidence, known: Mapping[str, Fact], target: Fact, value: int) -> str | None:
     """Why the cap may not be raised: a time per token is promised, and nothing says that it would hold."""
     if evidence.workload != "interactive" or evidence.slo.tpot_seconds is None:
         return None
     if known["latency_ceiling"].floor is None:
         return "latency at that concurrency was never measured: run a sweep first (--sweep)"
-    if target.number is None and _failing(known):
+    if target.number is None and _failing(known) and value > (known["latency_ceiling"].low or 0):
         return "objectives are missed now, and where they would hold is not measured: run a sweep first (--sweep)"
     return None
 
 
+def _cramped(known: Mapping[str, Fact], value: int, seen: float | None) -> str | None:
+    """Why nobody knows that so many fit: the ceiling is no number, and the cache does not show room for the step."""
+    memory, usage = _memory(known), known["kv_usage_p95"].number
+    if memory.number is not None or memory.high is None or value <= (memory.low or 0):
+        return None
+    if seen is not None and usage is not None and usage * value <= ROOMY * seen:
+        return None
+    return BETWEEN.format(memory.low or 0, memory.high)
+
+
+def _doubted(known: Mapping[str, Fact], value: int) -> str | None:
+    """Why nobody knows that so many meet the time per token: it was seen failing, somewhere between bounds."""
+    latency = known["latency_ceiling"]
+    if latency.number is not None or latency.high is None or value <= (latency.low or 0):
+        return None
+    return (
+        f"between {latency.low or 0:,.0f} and {latency.high:,.0f} sequences meet the time per token: a sweep would tell"
+    )
+
+
 def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int) -> Fact:
-    """Below the present cap: only ceilings lower it, and never under the most that ran while objectives are met."""
+    """Below the present cap: only ceilings lower it, and never under the most that ran unless objectives are missed.
+
+    Where nobody can tell whether they are met nothing is lowered either: a cap under what runs makes requests queue.
+    """
     if goal >= cap:
         return computed(cap, source="the present cap: far more than was ever needed, and no ceiling below it")
     name = "running_max" if known["running_max"].number is not None else "running_p95"
     busy = known[name].number
     if busy is not None and not _failing(known) and goal < busy:
-        value_kept = min(cap, math.ceil(busy))
-        return computed(value_kept, source=f"{name.replace('_', ' ')}; the objectives are met, so not down to {goal:,}")
+        kept = min(cap, math.ceil(busy))
+        return computed(kept, source=f"{name.replace('_', ' ')}; {_standing(known)}, so not down to {goal:,}")
     return computed(goal, source=f"down to the target, {goal:,}" if goal != value else "the target")
+
+
+def _standing(known: Mapping[str, Fact]) -> str:
+    """What is known of objectives that are not surely missed."""
+    attainment, asked = known["slo_attainment"], known["slo_target"].number
+    if asked is None:
+        return "no objective is given that could be missed"
+    if attainment.floor is not None and attainment.floor >= asked:
+        return "the objectives are met"
+    return "whether the objectives are met cannot be told"
 
 
 def _failing(known: Mapping[str, Fact]) -> bool:
@@ -132,11 +174,10 @@ def _seen(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     return max(numbers, default=None)
 
 
-def _binding(known: Mapping[str, Fact], target: Fact) -> Fact:
-    latency = known["latency_ceiling"].number
-    latency = target.high if latency is None else latency
-    memory, budget = _memory(known).number, known["budget_ceiling"].number
-    ceilings = {n: v for n, v in (("memory", memory), ("latency", latency)) if v is not None}
+def _binding(known: Mapping[str, Fact]) -> Fact:
+    budget = known["budget_ceiling"].number
+    both = {"memory": _memory(known), "latency": known["latency_ceiling"]}
+    ceilings = {n: f.ceiling for n, f in both.items() if f.ceiling is not None}
     if not ceilings:
         return unknown("neither a memory ceiling nor a latency ceiling is known")
     least = min(ceilings, key=lambda n: ceilings[n])

@@ -24,7 +24,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.histogram import Floats
 
-from .step_windows import LEAST_WINDOWS, Points, gather, points_of
+from .step_windows import LEAST_WINDOWS, Points, gather, points_of, prompt_tokens_per_gap
 
 NEAR = 0.2
 LEAST_SPREAD = 1.5
@@ -69,7 +69,7 @@ def fit(evidence: Evidence) -> StepTime | str:
         return "no windows of engine counters (needs --prometheus, and inter-token latency and iteration metrics)"
     if refused := _staged(evidence) or _too_little(points) or _differing(evidence, points):
         return refused
-    ratio = float(points.prompt @ points.weight / (points.batch @ points.weight))
+    ratio = prompt_tokens_per_gap(evidence)
     ones = np.ones_like(points.batch)
     full, full_r2 = solve(np.column_stack([ones, points.batch, points.prompt]), points)
     line, line_r2 = solve(np.column_stack([ones, points.batch]), points)

@@ -50,9 +50,23 @@ def gather(evidence: Evidence) -> Points | None:
     return Points(*(np.concatenate([getattr(p, f) for p in parts]) for f in fields))
 
 
+def prompt_tokens_per_gap(evidence: Evidence) -> float:
+    """Prompt tokens computed for each gap, over all windows since the lengths of requests changed.
+
+    Of all windows, not only of usable ones: what holds many prompts has few steps, and the mix must not lose it.
+    """
+    parts = [_joined(e.windows.deltas) for e in evidence.engines if not e.lifetime and _counts_steps(e)]
+    prompts = gaps = 0.0
+    for deltas in parts:
+        kept = _same_lengths(deltas)
+        prompts += float(np.nansum(computed_prompt_tokens(deltas)[kept]))
+        gaps += float(np.nansum(deltas["itl_count"][kept]))
+    return prompts / gaps if gaps else 0.0
+
+
 def points_of(engine: EngineSeries) -> Points | None:
     """The usable windows of one engine, or None where it does not count gaps and steps."""
-    if not {"itl_sum", "itl_count", "steps"} <= engine.windows.deltas.keys():
+    if not _counts_steps(engine):
         return None
     d = _joined(engine.windows.deltas)
     steps, gaps = d["steps"], d["itl_count"]
@@ -68,6 +82,10 @@ def points_of(engine: EngineSeries) -> Points | None:
     middle = float(np.median(tokens[use])) if use.any() else 1.0
     use &= (tokens <= middle * SAME_ACCEPTANCE) & (tokens * SAME_ACCEPTANCE >= middle)
     return Points(batch[use], np.maximum(prompt[use], 0.0), itl[use], gaps[use], tokens[use])
+
+
+def _counts_steps(engine: EngineSeries) -> bool:
+    return {"itl_sum", "itl_count", "steps"} <= engine.windows.deltas.keys()
 
 
 def _joined(deltas: Mapping[str, Floats]) -> Mapping[str, Floats]:

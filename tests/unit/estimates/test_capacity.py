@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain.evidence import EngineSeries, Evidence, Samples, as_floats
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Slo, as_floats
 from advisor.domain.fact import Fact
 from advisor.domain.policy import Policy
 from advisor.estimates import capacity, demand
 from advisor.estimates.step_time import StepTime
-from tests.unit.estimates.evidence import NOTHING, engine, flags, joint, log, sheet, windows
+from tests.unit.estimates.evidence import NOTHING, bounded, engine, flags, joint, log, sheet, windows
 
 # 24 seats decode at 10 + 0.275 x 24 = 16.6 ms; 1 prompt chunk and 211 tokens are 3.52 s: 6.82 requests a second
 LINE = StepTime(0.010, 0.275e-3, None, None, 0.9, 0.001, 100, 24.0)
@@ -156,6 +156,19 @@ def test_without_a_step_time_only_the_observed_gap_counts() -> None:
     )
 
 
+def test_ceilings_known_by_bounds_leave_the_capacity_between_bounds() -> None:
+    # the target lies between 8 and 24, and 24 is the step: 8 seats serve 8 / (212 x 12.2 ms) = 3.09/s
+    least = 8 / (212 * 0.0122)
+    out = facts(arriving(10.0), next_max_num_seqs=24, recommended_max_num_seqs=bounded(8, 24))
+    one = out["capacity_requests_per_second_per_replica"]
+    assert (one.value, one.low, one.high) == pytest.approx((None, least, ONE))
+    # 10 / (6.82 x 0.9) = 1.6 at the best, 10 / (3.09 x 0.9) = 3.6 at the worst
+    replicas = out["recommended_replicas"]
+    assert (replicas.value, replicas.low, replicas.high) == (None, 2, 4)
+    # how full the proposed cap would be is another question
+    assert out["demand_over_capacity"].value == pytest.approx(10 / (2 * ONE * 0.9))
+
+
 def test_unknown_replicas_are_not_one() -> None:
     out = facts(arriving(10.0, replicas=None), next_max_num_seqs=24)
     assert out["replicas"].is_unknown
@@ -169,6 +182,25 @@ def test_objectives_that_hold_bound_the_capacity_from_below() -> None:
     met = facts(arriving(10.0), next_max_num_seqs=24, slo_attainment=0.995, slo_target=0.99)
     one = met["capacity_requests_per_second_per_replica"]
     assert (one.value, one.low) == pytest.approx((None, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("holds", "told"),
+    [
+        (6.0, (6.0, 6.0, 7.0)),
+        (5.0, (None, 5.0, ONE)),  # 6.82 / 5 = 1.36: the measurement or the model is wrong
+    ],
+)
+def test_a_measured_rate_is_believed_where_the_time_of_a_step_is_near(
+    holds: float, told: tuple[float | None, float, float]
+) -> None:
+    counted = [[n * 300 * share, n * 300 * (1 - share), 0.0] for n, share in ((holds, 1.0), (holds + 1, 0.5))]
+    edges = as_floats(300.0 * np.arange(3))
+    read = CounterWindows(edges[:-1], edges[1:], {}, tpot_edges=as_floats([0.05, 10.0]), tpot=np.array(counted))
+    seen = replace(arriving(10.0), engines=(engine(counters=read),), slo=Slo(tpot_seconds=0.05))
+    out = facts(seen, next_max_num_seqs=24, slo_attainment=0.7, slo_target=0.99)
+    one = out["capacity_requests_per_second_per_replica"]
+    assert (one.value, one.low, one.high) == pytest.approx(told)
 
 
 def test_the_token_budget_may_fill_fewer_seats() -> None:

@@ -183,3 +183,12 @@ def test_engines_are_joined_on_the_edges_that_they_share() -> None:
     # of the first, 1 + 2 lie up to 20; beyond the last edge is taken for twice as long
     assert (slots.edges.tolist(), slots.counts.tolist()) == ([20.0, 40.0], [[8.0, 4.0], [7.0, 0.0]])
     assert Slots.of_hours([]) is None
+
+
+def test_the_limit_and_the_drift_share_one_table_and_one_change() -> None:
+    past = history(*traffic(2_000, 3))
+    assert Slots.of(past) is Slots.of(past)
+    change = drift.largest_shift(Slots.of(past), 99.9)
+    assert change is not None
+    assert drift.largest_shift(Slots.of(past), 99.9) is change
+    assert drift.largest_shift(Slots.of(past), 99.0) is not change

@@ -18,15 +18,15 @@ def evidence(*disputes: Disagreement) -> Evidence:
 
 
 def test_each_flag_counts_once_and_every_source_is_named() -> None:
-    fact = facts(
+    found = facts(
         evidence(
             dispute("max_num_seqs", (64, "startup_log"), (256, "manifest")),
             dispute("max_num_seqs", (64, "startup_log"), (128, "config")),
             dispute("max_model_len", (8192, "process"), (4096, "config")),
         )
-    )["flags_in_dispute"]
-    assert fact.value == 2
-    assert fact.source == (
+    )
+    assert found["flags_in_dispute"].value == 2
+    assert found["disputed_flags"].value == (
         "max_num_seqs is 64 by startup log, which is believed, and 256 by manifest; "
         "max_num_seqs is 64 by startup log, which is believed, and 128 by config; "
         "max_model_len is 8192 by process, which is believed, and 4096 by config"
@@ -45,7 +45,9 @@ def test_each_flag_counts_once_and_every_source_is_named() -> None:
     ],
 )
 def test_what_is_no_dispute(one: Disagreement) -> None:
-    assert facts(evidence(one))["flags_in_dispute"].value == 0
+    found = facts(evidence(one))
+    assert found["flags_in_dispute"].value == 0
+    assert found["disputed_flags"].is_unknown
 
 
 def test_without_any_flag_it_is_unknown() -> None:

@@ -10,13 +10,20 @@ from hypothesis import strategies as st
 
 from advisor.domain.evidence import CounterWindows, Evidence, Slo, Sweep, SweepPoint
 from advisor.domain.fact import Fact
-from advisor.estimates.latency_ceiling import from_levels, latency_ceiling
+from advisor.estimates import latency_ceiling
+from advisor.estimates.full_step import FullStep
+from advisor.estimates.latency_ceiling import from_levels, reached
+from advisor.estimates.shared_steps import SharedSteps
 from advisor.estimates.step_time import StepTime
 from tests.unit.estimates.evidence import NOTHING, engine, flags, latencies, log, windows
 
 TARGET = 0.040
 PROMISED = replace(NOTHING, slo=Slo(tpot_seconds=TARGET))
 LINE = StepTime(0.010, 1e-3, None, None, 0.9, 0.001, 100, 40.0)
+
+
+def ceiling(evidence: Evidence, step: StepTime | str, shared: SharedSteps | None = None) -> Fact:
+    return latency_ceiling.latency_ceiling(evidence, step, shared)
 
 
 def swept(*points: tuple[float, float]) -> Sweep:
@@ -28,12 +35,12 @@ def shape(fact: Fact) -> tuple[float | str | None, float | None, float | None]:
 
 
 def test_without_an_objective_there_is_no_ceiling() -> None:
-    assert "--slo-tpot" in (latency_ceiling(replace(NOTHING, sweep=swept((8, 0.02))), LINE).unknown or "")
+    assert "--slo-tpot" in (ceiling(replace(NOTHING, sweep=swept((8, 0.02))), LINE).unknown or "")
 
 
 def test_batch_work_has_no_latency_ceiling() -> None:
     batch = replace(PROMISED, workload="batch", sweep=swept((8, 0.02)))
-    assert "no latency ceiling" in (latency_ceiling(batch, LINE).unknown or "")
+    assert "no latency ceiling" in (ceiling(batch, LINE).unknown or "")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +48,7 @@ def test_batch_work_has_no_latency_ceiling() -> None:
     [{}, {"sweep": Sweep((), "empty")}, {"log": log()}, {"engines": (engine(),)}],
 )
 def test_nothing_measured_is_unknown(parts: dict[str, Any]) -> None:
-    assert "was not measured" in (latency_ceiling(replace(PROMISED, **parts), LINE).unknown or "")
+    assert "was not measured" in (ceiling(replace(PROMISED, **parts), LINE).unknown or "")
 
 
 def levels(*rows: tuple[int, float, float], share: float = 0.99) -> tuple[int | None, int | None]:
@@ -89,38 +96,38 @@ def in_service(*rows: tuple[float, int, int], dp: int = 1) -> Evidence:
 
 def test_a_log_tells_the_ceiling() -> None:
     seen = in_service((0.02, 8, 500), (0.03, 16, 500), (0.05, 24, 500))
-    assert shape(latency_ceiling(seen, "not fitted")) == (16, 16, 24)
+    assert shape(ceiling(seen, "not fitted")) == (16, 16, 24)
 
 
 def test_behind_one_address_engines_share_the_load() -> None:
     seen = in_service((0.02, 8, 500), (0.03, 16, 500), (0.05, 24, 500), dp=4)
-    assert shape(latency_ceiling(seen, "not fitted")) == (4, 4, 6)
+    assert shape(ceiling(seen, "not fitted")) == (4, 4, 6)
 
 
 def test_one_request_far_above_the_others_speaks_for_nobody() -> None:
-    assert shape(latency_ceiling(in_service((0.02, 10, 5_000), (0.02, 200, 1)), "")) == (None, 10, None)
-    assert shape(latency_ceiling(in_service((0.02, 10, 49), (0.02, 40, 1)), "")) == (None, 10, None)
+    assert shape(ceiling(in_service((0.02, 10, 5_000), (0.02, 200, 1)), "")) == (None, 10, None)
+    assert shape(ceiling(in_service((0.02, 10, 49), (0.02, 40, 1)), "")) == (None, 10, None)
 
 
 def test_a_few_failures_far_above_are_a_failure_there_and_not_below() -> None:
-    assert shape(latency_ceiling(in_service((0.02, 10, 500), (0.09, 200, 10)), "")) == (10, 10, 200)
+    assert shape(ceiling(in_service((0.02, 10, 500), (0.09, 200, 10)), "")) == (10, 10, 200)
 
 
 def test_failing_everywhere_is_not_a_matter_of_concurrency() -> None:
-    failing = latency_ceiling(in_service((0.09, 8, 500), (0.09, 16, 500)), "")
+    failing = ceiling(in_service((0.09, 8, 500), (0.09, 16, 500)), "")
     assert "not a matter of concurrency" in (failing.unknown or "")
 
 
 def test_requests_that_never_decoded_tell_nothing() -> None:
-    assert latency_ceiling(in_service((float("nan"), 8, 500)), "").is_unknown
+    assert ceiling(in_service((float("nan"), 8, 500)), "").is_unknown
 
 
 def test_seats_are_counted_up_to_the_cap() -> None:
     # 16 decode while 40 are in flight: under a cap of 24 the other 8 seats are taken by prompts
     sample = replace(latencies((0.1, 0.02, 16, 500)), in_flight=np.array([40]))
     seen = replace(PROMISED, log=log(latency=sample), flags=flags(max_num_seqs=24))
-    assert latency_ceiling(seen, "").low == 24
-    assert latency_ceiling(replace(seen, flags={}), "").low == 16
+    assert ceiling(seen, "").low == 24
+    assert ceiling(replace(seen, flags={}), "").low == 16
 
 
 def bucketed(*rows: tuple[float, float, float], edge: float = TARGET) -> Evidence:
@@ -134,23 +141,82 @@ def bucketed(*rows: tuple[float, float, float], edge: float = TARGET) -> Evidenc
 def test_windows_give_bounds_only() -> None:
     seen = bucketed((8, 100, 0), (16, 100, 0), (24, 50, 50))
     # holds up to 16; the mean gap of 10 + 1 x D ms reaches 40 ms at 30
-    assert shape(latency_ceiling(seen, LINE)) == (None, 16, 30)
-    assert shape(latency_ceiling(seen, "not fitted")) == (None, 16, None)
+    assert shape(ceiling(seen, LINE)) == (None, 16, 30)
+    assert shape(ceiling(seen, "not fitted")) == (None, 16, None)
 
 
 def test_windows_that_never_failed_bound_it_from_below() -> None:
-    assert shape(latency_ceiling(bucketed((8, 100, 0), (16, 100, 0)), LINE)) == (None, 16, None)
+    assert shape(ceiling(bucketed((8, 100, 0), (16, 100, 0)), LINE)) == (None, 16, None)
 
 
 def test_no_bucket_at_the_target_counts_only_what_is_surely_within() -> None:
     # the edge of 50 ms is above the target: nobody is known to be within it
-    assert shape(latency_ceiling(bucketed((8, 100, 0), edge=0.050), LINE)) == (None, 0, 30)
+    assert shape(ceiling(bucketed((8, 100, 0), edge=0.050), LINE)) == (None, 0, 30)
 
 
 def test_a_step_slower_than_the_target_leaves_one_sequence() -> None:
     slow = replace(LINE, base=0.100)
-    assert shape(latency_ceiling(bucketed((8, 0, 100)), slow)) == (None, 0, 1)
+    assert shape(ceiling(bucketed((8, 0, 100)), slow)) == (None, 0, 1)
 
 
 def test_few_requests_in_windows_tell_nothing() -> None:
-    assert latency_ceiling(bucketed((8, 20, 0), (16, 20, 0)), LINE).is_unknown
+    assert ceiling(bucketed((8, 20, 0), (16, 20, 0)), LINE).is_unknown
+
+
+# steps of 10 + 1 x D ms and hardly a prompt: 40 ms at 30 sequences
+BY_STEP = SharedSteps(np.ones(1), np.array([1000.0]), np.ones(1), FullStep(0.010, 1e-3, 1e-9, 100), 2048)
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        (26, (26, 26, 48)),  # alike to a quarter, and the lower one counts
+        (36, (30, 30, 48)),
+        (38, (None, 30, 38)),  # 38 / 30 = 1.27: one of them is wrong
+        (20, (None, 20, 30)),
+    ],
+)
+def test_a_log_and_the_time_of_a_step(held: int, told: tuple[float | None, float, float]) -> None:
+    seen = in_service((0.02, held, 500), (0.05, 48, 500))
+    found = ceiling(seen, LINE, BY_STEP)
+    assert (found.number, found.low, found.high) == told
+    assert "30 by the time of a step" in (found.source or "")
+
+
+def test_between_bounds_the_time_of_a_step_tells() -> None:
+    seen = bucketed((8, 100, 0), (16, 100, 0), (24, 50, 50))
+    assert shape(ceiling(seen, LINE, BY_STEP)) == (30, 16, 30)
+
+
+def test_what_never_failed_is_not_ended_by_the_time_of_a_step() -> None:
+    assert shape(ceiling(in_service((0.02, 8, 500)), LINE, BY_STEP)) == (None, 8, None)
+
+
+def test_the_time_of_a_step_reaches_twice_as_far_as_was_seen() -> None:
+    """A batch of 12 was the widest: up to 24 the step allows all, and what lies beyond is not known."""
+    near = replace(LINE, widest=12.0)
+    assert shape(ceiling(in_service((0.02, 26, 500), (0.05, 48, 500)), near, BY_STEP)) == (26, 26, 48)
+    assert shape(ceiling(in_service((0.02, 40, 500), (0.05, 48, 500)), near, BY_STEP)) == (40, 40, 48)
+    # only up to 12 by the log, at least 24 by the step
+    assert shape(ceiling(in_service((0.02, 12, 500), (0.05, 16, 500)), near, BY_STEP)) == (None, 12, 24)
+    # between 16 and where the mean gap reaches the objective, 30, at least 24 hold
+    assert shape(ceiling(bucketed((8, 100, 0), (16, 100, 0), (24, 50, 50)), near, BY_STEP)) == (None, 24, 30)
+    assert shape(ceiling(in_service((0.02, 20, 500), (0.05, 48, 500)), "not fitted", BY_STEP)) == (20, 20, 48)
+
+
+def test_levels_that_the_load_only_passed_through_tell_bounds() -> None:
+    # 200 of 10,200 requests; half of all are within the target up to 40, which is as far as a mean could hold
+    seen = in_service((0.02, 8, 100), (0.05, 16, 100), (0.02, 40, 6_000), (0.05, 40, 4_000))
+    assert shape(ceiling(seen, "")) == (None, 8, 40)
+
+
+def test_a_level_that_may_hold_by_luck_is_not_the_low_end() -> None:
+    # 493 of 500 are 98.6 %, which is no proof of a failure and not 99 % either
+    seen = in_service((0.02, 8, 500), (0.02, 16, 493), (0.05, 16, 7), (0.05, 24, 500))
+    assert shape(ceiling(seen, "")) == (16, 8, 24)
+
+
+def test_how_far_the_share_itself_reaches() -> None:
+    level, within, requests = np.array([8, 16, 24]), np.array([100.0, 97.0, 50.0]), np.full(3, 100.0)
+    assert [reached(level, within, requests, share) for share in (0.99, 0.97, 0.5, 0.4)] == [8, 16, 24, 24]
+    assert reached(level, within - 50, requests, 0.99) == 0

@@ -30,10 +30,16 @@ def test_misses_fall_with_the_cube_of_the_load(present: int, attained: float, as
     assert found.low <= replicas <= found.high
 
 
-def test_buckets_leave_a_share_open() -> None:
-    # between 60 % and 96 %: 22 % missed
+def test_what_buckets_leave_open_stays_open() -> None:
+    # between 60 % and 96 %: at least 2 x (0.04 / 0.01)^(1/3) = 3.2, at most 2 x (0.40 / 0.01)^(1/3) = 6.8
     found = told(replicas=2, slo_attainment=bounded(0.60, 0.96), slo_target=0.99)
-    assert found.value == 6
+    assert (found.value, found.low, found.high) == (None, 4, 7)
+    # between 77 % and 79 % both ends ask for six
+    assert told(replicas=2, slo_attainment=bounded(0.77, 0.79), slo_target=0.99).value == 6
+    # where all may have missed in a queue there is no upper end
+    assert told(replicas=2, slo_attainment=bounded(0.1, 0.96), slo_target=0.99).high is None
+    # and where all may have met them nothing is asked for
+    assert told(replicas=2, slo_attainment=bounded(0.6, 1.0), slo_target=0.99, recommended_replicas=2).value == 2
 
 
 @pytest.mark.parametrize(

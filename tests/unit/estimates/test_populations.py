@@ -24,7 +24,7 @@ def mixed(chats: int = 9_800, documents: int = 200, seed: int = 3) -> JointCount
 
 def facts(served: JointCounts, **known: float) -> dict[str, Fact]:
     seen = replace(NOTHING, log=log(served), flags=flags(max_num_batched_tokens=4_096))
-    return dict(populations.facts(seen, Policy(), sheet(**known)))
+    return dict(populations.facts(seen, Policy(), populations.cut_of(seen), sheet(**known)))
 
 
 def test_the_gap_between_chats_and_documents() -> None:
@@ -101,7 +101,7 @@ def test_without_pool_or_demand_nothing_is_gained() -> None:
 def test_one_population_gains_nothing_and_nothing_read_says_so() -> None:
     assert facts(joint((1_000, 100, 10_000)), **KNOWN)["split_gain"].value == 0
     nothing: Evidence = NOTHING
-    assert populations.facts(nothing, Policy(), sheet())["split_gain"].is_unknown
+    assert populations.facts(nothing, Policy(), populations.cut_of(nothing), sheet())["split_gain"].is_unknown
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,11 @@ def test_lengths_and_ceilings_of_half_a_request_are_not_judged() -> None:
 def test_only_halves_withhold() -> None:
     assert withheld(serving_role(evidence(None))) is None
     assert withheld(serving_role(evidence("part"))) is not None
+
+
+def test_what_was_read_in_part_lowers_nothing() -> None:
+    partly = replace(evidence(None), read_in_part=True)
+    told = estimate(partly, Policy())
+    assert "only in part" in str(told["replicas_to_keep"].unknown)
+    assert "only in part" in str(told["recommended_max_model_len"].unknown)
+    assert not told["output_tokens_p999"].is_unknown

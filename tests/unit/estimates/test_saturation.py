@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, Window, as_floats
-from advisor.domain.fact import Fact
+from advisor.domain.fact import Fact, computed
 from advisor.domain.policy import Policy
 from advisor.estimates import saturation
-from tests.unit.estimates.evidence import sheet
+from tests.unit.estimates.evidence import bounded, joint, sheet
 
 SLOT = 300.0
 POLICY = Policy()
@@ -59,7 +60,26 @@ def test_a_queue_that_drains_in_every_slot_says_nothing() -> None:
 def test_the_model_keeps_its_word_where_it_asks_for_more_replicas() -> None:
     evidence = _evidence(_engine([1, 1, 1], [300, 300, 300]))
     facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5, recommended_replicas=3))
-    assert "recommended_replicas" not in facts
+    assert facts["recommended_replicas"].value == 3
+
+
+def test_where_the_model_only_bounds_them_the_measurement_tells() -> None:
+    # 0.92 requests/s in the slowest tenth of 0.9, 1 and 1, and 80 % of it: 2.4 / 0.736 = 3.3
+    evidence = _evidence(_engine([1] * 3, [0.9 * 300, 300, 300]))
+    for told, wanted in ((bounded(1, 30), 4), (bounded(6, 30), 6), (computed(3, source="model"), 4)):
+        known = sheet(demand_requests_per_second_p99=2.4, recommended_replicas=told)
+        assert saturation.facts(evidence, POLICY, known)["recommended_replicas"].value == wanted
+
+
+def test_the_more_unequal_requests_are_the_less_a_replica_is_used() -> None:
+    # one in a hundred holds 199 times as much work as the others: mean 2.98, cv 6.6; u / (1 - u) = 4 x 2 / 45
+    rows = (100, 10, 990), (19_995, 10, 10)
+    unequal = replace(_evidence(_engine([1, 1, 1], [300, 300, 300])), joint=joint(*rows))
+    mean = (0.99 * 105 + 0.01 * 20_000) * 10
+    cv2 = (0.99 * (1_050 - mean) ** 2 + 0.01 * (200_000 - mean) ** 2) / mean**2
+    ratio = 8 / (1 + cv2)
+    facts = saturation.facts(unequal, POLICY, sheet(demand_requests_per_second_p99=1.0, recommended_replicas=1))
+    assert facts["recommended_replicas"].value == math.ceil((1 + ratio) / ratio)
 
 
 def test_an_engine_that_finished_nothing_while_requests_waited_has_no_rate_to_compare_with() -> None:

@@ -52,6 +52,36 @@ def test_a_latency_ceiling_between_bounds_leaves_the_target_between_them() -> No
     assert sure.value == 20
 
 
+Known = dict[str, float | str | Fact | None]
+AT_MOST_100: Known = {"memory_ceiling_expected": bounded(None, 100), "memory_ceiling_guaranteed": 1}
+
+
+def test_a_memory_ceiling_that_is_no_number_leaves_the_target_between_bounds() -> None:
+    target = facts(NOTHING, **AT_MOST_100)["recommended_max_num_seqs"]
+    assert (target.value, target.low, target.high) == (None, 1, 100)
+    both = facts(NOTHING, latency_ceiling=bounded(16, 30), **AT_MOST_100)["recommended_max_num_seqs"]
+    assert (both.value, both.low, both.high) == (None, 1, 30)
+    assert facts(NOTHING, **AT_MOST_100)["binding_ceiling"].value == "memory"
+    assert facts(NOTHING, latency_ceiling=40, **AT_MOST_100)["binding_ceiling"].value == "latency"
+    # what is guaranteed is not known either
+    alone = facts(NOTHING, memory_ceiling_expected=bounded(None, 100))["recommended_max_num_seqs"]
+    assert (alone.value, alone.low, alone.high) == (None, 1, 100)
+
+
+def test_an_upper_bound_on_memory_neither_cuts_the_cap_to_what_is_guaranteed_nor_raises_it_blindly() -> None:
+    # once this was a step from 12 to 1
+    failing: Known = {"slo_attainment": 0.9, "slo_target": 0.99, "running_max": 12}
+    assert "between 1 and 100" in (facts(capped(12), **failing, **AT_MOST_100)["next_max_num_seqs"].unknown or "")
+    # 12 at 30 % of the cache are 18 at 45 %; at 50 % they would be at 75 %
+    assert step(capped(12), running_max=12, kv_usage_p95=0.3, **AT_MOST_100) == 18
+    assert step(capped(12), running_max=12, kv_usage_p95=0.5, **AT_MOST_100) is None
+    # more than is guaranteed is not what is asked for
+    guaranteed: Known = AT_MOST_100 | {"memory_ceiling_guaranteed": 20}
+    assert step(capped(12), running_max=12, kv_usage_p95=0.5, **guaranteed) == 18
+    # what the cache can never sustain is lowered
+    assert step(capped(256), running_max=90, kv_usage_p95=0.99, **AT_MOST_100) == 100
+
+
 def test_one_sequence_always_runs() -> None:
     assert facts(NOTHING, memory_ceiling_expected=0)["recommended_max_num_seqs"].value == 1
 
@@ -93,6 +123,18 @@ def test_a_missed_objective_is_not_answered_by_a_raise() -> None:
     assert step(capped(16, PROMISED), latency_ceiling=40, **failing) == 24
 
 
+def test_late_first_tokens_are_answered_by_as_many_seats_as_surely_hold() -> None:
+    failing = {"slo_attainment": 0.8, "slo_target": 0.99, "memory_ceiling_expected": 200.0, "running_max": 16.0}
+    assert step(capped(16, PROMISED), latency_ceiling=bounded(30, 60), **failing) == 24
+
+
+def test_a_ceiling_between_bounds_allows_no_raise_beyond_the_lower() -> None:
+    met = {"slo_attainment": 0.995, "slo_target": 0.99, "memory_ceiling_expected": 200.0, "running_max": 16.0}
+    doubted = facts(capped(16, PROMISED), latency_ceiling=bounded(18, 60), **met)["next_max_num_seqs"]
+    assert "between 18 and 60 sequences meet the time per token" in (doubted.unknown or "")
+    assert step(capped(16, PROMISED), latency_ceiling=bounded(24, 60), **met) == 24
+
+
 def test_at_least_allows_one_step() -> None:
     seen = {"memory_ceiling_expected": 200.0, "running_max": 16.0}
     assert step(capped(16, PROMISED), latency_ceiling=bounded(16, None), **seen) == 24
@@ -120,6 +162,23 @@ def test_never_below_the_most_that_ran_while_objectives_are_met() -> None:
     assert step(capped(256), slo_attainment=bounded(0.98, 1.0), slo_target=0.99, **met) == 100
     assert step(capped(256), slo_attainment=0.95, slo_target=0.99, **met) == 40
     assert step(capped(256), slo_attainment=bounded(0.5, 0.98), slo_target=0.99, **met) == 40
+
+
+@pytest.mark.parametrize(
+    ("known", "standing"),
+    [
+        ({"slo_attainment": 0.995, "slo_target": 0.99}, "the objectives are met"),
+        (
+            {"slo_attainment": bounded(0.79, 0.9999), "slo_target": 0.99},
+            "whether the objectives are met cannot be told",
+        ),
+        ({"slo_target": 0.99}, "whether the objectives are met cannot be told"),
+        ({}, "no objective is given that could be missed"),
+    ],
+)
+def test_why_a_cap_is_kept_says_what_is_known_of_the_objectives(known: dict[str, float | Fact], standing: str) -> None:
+    kept = facts(capped(256), memory_ceiling_expected=40, running_max=100, **known)["next_max_num_seqs"]
+    assert (kept.value, kept.source) == (100, f"running max; {standing}, so not down to 40")
 
 
 def test_where_the_most_is_not_known_the_percentile_is_kept() -> None:

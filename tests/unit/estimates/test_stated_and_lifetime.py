@@ -32,6 +32,13 @@ def test_a_dashboard_that_shows_the_cap_pinned_gives_one_step() -> None:
     assert facts["next_max_num_seqs"].number == 12
 
 
+def test_what_was_read_is_believed_and_what_was_stated_is_kept() -> None:
+    counted = engine(counters=windows({"preemptions": [0.0, 6.0], "finished": [100.0, 100.0]}))
+    fact = estimate(replace(_stated(**DASHBOARD), engines=(counted,)), Policy())["preempted_share"]
+    assert fact.value == 0.03
+    assert [(rival.value, rival.source) for rival in fact.rivals] == [(0.0, "stated")]
+
+
 @pytest.mark.parametrize("change", [{"running_p95": 7.0}, {"waiting_p95": 0.0}])
 def test_below_the_cap_or_without_a_queue_nothing_is_assumed(change: dict[str, float]) -> None:
     assert estimate(_stated(**DASHBOARD | change), Policy())["time_at_sequence_cap"].is_unknown

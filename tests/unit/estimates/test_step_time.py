@@ -56,6 +56,20 @@ def test_noise_leaves_the_mix_line() -> None:
     assert fit.residual_seconds > 0
 
 
+def test_the_mix_is_that_of_all_windows() -> None:
+    """Windows full of long prompts have too few steps to fit, and the prompts are there all the same."""
+    deltas = counters(prompts_vary=0.5)
+    few = {name: np.full(20, value) for name, value in {"steps": 40.0, "itl_count": 400.0, "preemptions": 0.0}.items()}
+    few |= {"itl_sum": np.full(20, 400 * 0.5), "prompt_tokens_computed": np.full(20, 40 * 9_800.0)}
+    both = {name: np.concatenate([values, few[name]]) for name, values in deltas.items()}
+    fit = step_time.fit(of(both))
+    assert isinstance(fit, StepTime)
+    assert fit.windows == 200
+    mix = both["prompt_tokens_computed"].sum() / both["itl_count"].sum()
+    assert mix > 1.2 * RATIO
+    assert fit.per_sequence == pytest.approx(B + P * mix, rel=1e-2)
+
+
 def test_prompts_in_step_with_decoding_leave_only_the_line() -> None:
     fit = step_time.fit(of(counters(prompts_vary=0.0)))
     assert isinstance(fit, StepTime)

@@ -115,11 +115,12 @@ def running(sweep: Sweep, **known: int) -> Evidence:
 
 def test_in_flight_beyond_the_seats_measures_the_seats() -> None:
     seen = replace(swept((32, 0.02), (64, 0.03), (128, 0.03)), in_flight=True)
-    assert shape(latency_ceiling(running(seen, max_num_seqs=64), "")) == (None, 64, None)
+    assert shape(latency_ceiling(running(seen, max_num_seqs=64), "", None)) == (None, 64, None)
     # running sequences, as somebody stated them, are taken at their word; so is a sweep that says its own cap
-    assert shape(latency_ceiling(running(replace(seen, in_flight=False), max_num_seqs=64), "")) == (None, 128, None)
+    stated = replace(seen, in_flight=False)
+    assert shape(latency_ceiling(running(stated, max_num_seqs=64), "", None)) == (None, 128, None)
     larger = replace(seen, flags={"max_num_seqs": 256})
-    assert shape(latency_ceiling(running(larger, max_num_seqs=64), "")) == (None, 128, None)
+    assert shape(latency_ceiling(running(larger, max_num_seqs=64), "", None)) == (None, 128, None)
 
 
 def test_in_flight_at_one_address_is_shared_by_its_engines() -> None:
