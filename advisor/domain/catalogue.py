@@ -44,7 +44,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ),
     ("refused_share_now", "ratio", "requests refused for their length, of all requests"),
     ("finish_length_share", "ratio", "requests cut off at max_model_len, of those that finished"),
-    ("length_coverage", "ratio", "requests with token counts in the log, of those the engine finished"),
+    ("length_coverage", "ratio", "requests seen with token counts, of those the engine finished"),
     ("length_shift", "-", "how far total tokens moved within the window: PSI, 0 for not at all, over 0.1 tells"),
     ("length_shift_noise", "-", "the PSI that chance alone makes of so many requests"),
     (
@@ -72,7 +72,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     (
         "memory_ceiling_expected",
         "sequences",
-        "most sequences whose cache overflows the pool with at most the accepted risk",
+        "most sequences that fit while at most the accepted share of requests is preempted",
     ),
     ("kv_tokens_per_sequence", "tokens", "mean KV cache that one running sequence holds"),
     ("latency_ceiling", "sequences", "largest concurrency within the TPOT objective"),
@@ -91,13 +91,14 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("max_num_seqs", "sequences", "the sequence cap that runs now"),
     ("max_model_len", "tokens", "the length limit that runs now"),
     ("max_num_batched_tokens", "tokens", "the token budget of a step that runs now"),
-    ("max_num_seqs_configured", "sequences", "the sequence cap that was configured, where another one runs"),
     ("replicas", "replicas", "replicas that serve now"),
+    ("serving_role", "-", "what engines serve of requests: all, only prompts, only answers, or one of both"),
     ("gpu_memory_utilization", "ratio", "share of each GPU's memory that the engine takes"),
     ("tensor_parallel_size", "-", "GPUs that share every layer of one replica"),
     ("api_server_count", "-", "front-end processes of one server"),
     ("block_size", "tokens", "tokens that one block of the cache holds"),
     ("flags_in_dispute", "-", "flags that two kinds of sources tell differently"),
+    ("disputed_flags", "-", "these flags with the value of each source, the believed one first"),
     ("speculative_tokens", "-", "tokens that a draft proposes each step"),
     ("server_failure", "-", "why the server did not start, or died of memory, by its own last words"),
     (
@@ -188,6 +189,15 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("split_short_replicas", "replicas", "replicas that a pool for the short requests needs"),
     ("split_long_replicas", "replicas", "replicas that a pool for the long requests needs"),
     ("split_gain", "ratio", "replicas that two pools save, of those that one pool needs for the same demand"),
+    ("late_short_share", "ratio", "short requests that miss their targets at least: more miss them than are long"),
+    ("long_prefill_seconds", "seconds", "time for which the prompt of a long request fills the steps of its replica"),
+    ("stalled_short_share", "ratio", "short requests beside which a long prompt is computed, at least"),
+    ("apart_short_replicas", "replicas", "replicas that short requests need alone"),
+    ("apart_long_replicas", "replicas", "replicas that remain for long requests, or that these need where it is more"),
+    ("apart_replicas", "replicas", "replicas of both pools together"),
+    ("apart_short_ceiling", "sequences", "sequences that a replica of short requests alone runs within its objective"),
+    ("apart_short_tpot", "seconds", "time per token of short requests alone on apart_short_replicas"),
+    ("slo_attainment_apart", "ratio", "requests within their targets with both apart, were every long one late"),
     ("demand_requests_per_second_p99", "1/s", "99th percentile of 5-minute arrival rates of the deployment"),
     ("demand_requests_per_second_mean", "1/s", "mean arrival rate of the deployment"),
     (
@@ -214,6 +224,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "binding_ceiling": ("memory", "latency", "budget", "demand"),
+    "serving_role": ("whole", "prefill", "decode", "part"),
     "server_failure": ("none", *FAILURES),
 }
 """Facts whose value is a word, and the words they take."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .canary import Rollout
+from .exported import ExportedLengths
 from .fact import Fact
 from .failure import Failure
 from .histogram import BucketHours, Buckets, Floats, Ints, JointCounts, TokenCounts
@@ -158,6 +159,7 @@ class RequestLog:
     cut: total tokens of requests that finished with reason `length`.
     arrivals: requests that arrived per 5-minute slot; key = UNIX seconds of the slot's start.
     history: how the lengths of served requests went with time and with clients; None where nobody kept that.
+    tells_refusals, tells_cuts: whether its source would show such requests; else that there are none says nothing.
     """
 
     served: JointCounts
@@ -173,6 +175,8 @@ class RequestLog:
     latency: LatencySample | None
     source: str
     history: LengthHistory | None = None
+    tells_refusals: bool = True
+    tells_cuts: bool = True
 
     @property
     def requests(self) -> int:
@@ -245,6 +249,10 @@ EpochCause = Literal["restarted", "changed", "counters_reset", "first_seen"]
 again without a known start, or nothing was read of it before."""
 
 
+EngineRole = Literal["prefill", "decode", "part"]
+"""What an engine serves of a request, where prompts are computed on one and answers on another; `part`: not told."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class EngineSeries:
     """One engine (one scheduler: a replica, or one data-parallel rank of it).
@@ -255,6 +263,7 @@ class EngineSeries:
     lifetime: True when everything was read in one scrape and covers the time since the process started.
     length_hours: the same histograms as `lengths`, hour by hour.
     flags, version, pool_tokens: what this engine itself runs with, as far as it says so; siblings may differ.
+    role: which part of its requests it serves; None for whole ones.
     """
 
     instance: str
@@ -270,6 +279,7 @@ class EngineSeries:
     pool_tokens: int | None = None
     epoch_cause: EpochCause | None = None
     length_hours: Mapping[str, BucketHours] = field(default_factory=dict)
+    role: EngineRole | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +334,7 @@ class Evidence:
 
     engines: those that run alike, the most of the deployment; ceilings are taken from them. apart: those that run with
     other settings (canaries, or a rollout under way); their traffic counts, their latencies are of another epoch.
+    read_in_part: the metrics' server told less than there is, or may have; so there may be more traffic than is shown.
     """
 
     name: str
@@ -342,6 +353,7 @@ class Evidence:
     totals: TokenCounts | None = None
     joint: JointCounts | None = None
     log: RequestLog | None = None
+    exported: ExportedLengths | None = None
     engines: tuple[EngineSeries, ...] = ()
     http: HttpOutcomes | None = None
     sweep: Sweep | None = None
@@ -350,6 +362,7 @@ class Evidence:
     apart: tuple[EngineSeries, ...] = ()
     rollout: Rollout | None = None
     failure: Failure | None = None
+    read_in_part: bool = False
 
     @property
     def every_engine(self) -> tuple[EngineSeries, ...]:

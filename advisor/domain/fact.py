@@ -17,6 +17,8 @@ class Fact:
 
     Three shapes: known (`value`, perhaps with `low` and `high`), bounded (`value` is None, `low` or `high` given: "at
     least", "at most", "between"), and Unknown (`unknown` says why, and what would resolve it).
+
+    rivals: what else was told of the same thing and is not believed.
     """
 
     value: float | str | None = None
@@ -27,6 +29,7 @@ class Fact:
     basis: Basis = "measured"
     unknown: str | None = None
     window: str | None = None
+    rivals: tuple[Fact, ...] = ()
 
     @property
     def number(self) -> float | None:
@@ -51,6 +54,17 @@ class Fact:
     def over(self, window: str) -> Fact:
         """The same fact, said to cover `window`."""
         return replace(self, window=window)
+
+    def instead_of(self, other: Fact) -> Fact:
+        """What is believed of two accounts of one thing: this one, and where the two differ the other is kept as rival.
+
+        An Unknown is believed only where the other is Unknown, too.
+        """
+        if self.is_unknown or other.is_unknown:
+            return other if self.is_unknown and not other.is_unknown else self
+        if (self.value, self.low, self.high) == (other.value, other.low, other.high):
+            return self
+        return replace(self, rivals=(*self.rivals, replace(other, rivals=()), *other.rivals))
 
 
 def measured(

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from advisor.domain.advice import (
     AdviceState,
@@ -84,6 +84,16 @@ class FlagJson(_Model):
     since: str | None
 
 
+class RivalJson(_Model):
+    """What else was told of the same thing, and is not believed."""
+
+    value: Value
+    low: Number
+    high: Number
+    source: Text | None
+    basis: Basis
+
+
 class FactJson(_Model):
     """One figure and its story; `unknown` is the reason why there is none."""
 
@@ -96,6 +106,7 @@ class FactJson(_Model):
     source: Text | None
     basis: Basis
     unknown: Text | None
+    rivals: list[RivalJson] = Field(default_factory=list)
 
 
 class EvidenceJson(_Model):

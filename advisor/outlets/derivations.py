@@ -136,12 +136,13 @@ def _derived(facts: FactSheet, rows: tuple[tuple[str, str], ...], width: int, *,
 
 
 def story(name: str, fact: Fact) -> str:
-    """Where a figure comes from, and between which bounds it lies; the reason of an Unknown one."""
+    """Where a figure comes from, its bounds, and what is told but not believed; the reason of an Unknown one."""
     if fact.unknown is not None:
         return fact.unknown
     around = interval(name, fact)
     parts = ("assumed:" if fact.basis == "assumed" else "", fact.source or "", f"({around})" if around else "")
-    return " ".join(part for part in parts if part)
+    told = " ".join(part for part in parts if part)
+    return "; not believed: ".join([told, *(f"{figure(name, rival)} ({rival.source})" for rival in fact.rivals)])
 
 
 def _listed(head: tuple[str, ...], rows: list[tuple[str, ...]], width: int) -> list[str]:

@@ -27,6 +27,7 @@ from .contract import (
     PicturesJson,
     PredictionJson,
     ReadingJson,
+    RivalJson,
     RolloutJson,
     SloJson,
     SourceJson,
@@ -132,9 +133,20 @@ def _fact(fact: Fact, unit: str) -> FactJson:
         source=fact.source,
         basis=fact.basis,
         unknown=fact.unknown,
+        rivals=[_rival(rival, unit) for rival in fact.rivals],
     )
     silent = told.unknown is None and told.value is None and told.low is None and told.high is None
     return told.model_copy(update={"unknown": "it came out as no finite number"}) if silent else told
+
+
+def _rival(rival: Fact, unit: str) -> RivalJson:
+    return RivalJson(
+        value=_counted(rival.value, unit),
+        low=_number(rival.low, unit),
+        high=_number(rival.high, unit),
+        source=rival.source,
+        basis=rival.basis,
+    )
 
 
 def _advice(advice: Advice) -> AdviceJson:

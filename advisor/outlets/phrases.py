@@ -12,6 +12,8 @@ from advisor.domain.advice import Advice, EvidenceLine, Judgement, NotFired, Pre
 from advisor.domain.canary import Canary, Reading
 from advisor.domain.numbers import duration, number, quantity, seconds, setting, span, unit_of
 
+from . import remedies
+
 if TYPE_CHECKING:  # evidence carries arrays, and one line of status must not wait for numpy
     from advisor.domain.evidence import Evidence, FlagValue, Slo, Window
 
@@ -41,6 +43,10 @@ _VERDICTS = {
     "fix_instrumentation": "fix instrumentation",
     "investigate": "investigate",
 }
+NOTHING_GIVEN = (
+    "nothing was seen or given: connect metrics (--prometheus, --engine) or a request log (--logs); before anything "
+    "runs, give a start-up log, the model's config or a load test"
+)
 
 
 class Judged(Protocol):
@@ -104,14 +110,16 @@ def headline(advice: Advice) -> str:
 
 
 def why_not_advised(deployment: Judged) -> tuple[str, str]:
-    """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `no TPOT target was given`."""
+    """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `... give --prometheus`."""
     judgement = deployment.judgement
+    found = "; ".join(finding.title for finding in judgement.findings)
     if judgement.status == "ok":
-        return "none", "; ".join(f.title for f in judgement.findings) or "every rule was decided, and none fired"
+        return "none", found or "every rule was decided, and none fired"
     if judgement.status == "no_data":
-        return "no data", "no traffic was seen, and nothing was given to compute from"
+        return "no data", NOTHING_GIVEN
     lacks = needs(judgement.undetermined)
-    return "cannot tell", f"{lacks[0].facts[0]}: {lacks[0].reason}" if lacks else "rules that matter are undecided"
+    reason = _lacking(lacks[0]) if lacks else "rules that matter are undecided"
+    return "cannot tell", f"{reason}. Known: {found}" if found else reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +132,26 @@ class Lack:
 
 
 def needs(undetermined: tuple[Undetermined, ...]) -> list[Lack]:
-    """What undecided rules lack, the most wanted first; so are the facts that one reason keeps Unknown."""
+    """What undecided rules lack, what is most useful to connect first; its facts with the most wanted first."""
     facts: dict[str, Counter[str]] = {}
     rules: Counter[str] = Counter()
+    wanted: Counter[str] = Counter()
     for rule in undetermined:
-        rules.update(dict.fromkeys((need.reason for need in rule.needs), 1))
+        reasons = list(dict.fromkeys(need.reason for need in rule.needs))
+        rules.update(reasons)
+        wanted.update(frozenset[str]().union(*map(remedies.options, reasons)))
         for need in rule.needs:
             facts.setdefault(need.reason, Counter())[need.fact] += 1
-    return [
+    lacks = [
         Lack(reason, tuple(fact for fact, _ in facts[reason].most_common()), number)
         for reason, number in rules.most_common()
     ]
+    return sorted(lacks, key=lambda lack: remedies.usefulness(lack.reason, wanted))
+
+
+def _lacking(lack: Lack) -> str:
+    """The reason alone where it says what to connect; else which fact it is about."""
+    return lack.reason if remedies.options(lack.reason) else f"{lack.facts[0]}: {lack.reason}"
 
 
 def nearest(not_fired: tuple[NotFired, ...]) -> list[NotFired]:

@@ -83,7 +83,8 @@ def _flag(told: Part) -> Flag:
 
 
 def _fact(told: Part) -> Fact:
-    return Fact(**{name: value for name, value in told.items() if name != "unit"})
+    rivals = tuple(Fact(**rival) for rival in told.get("rivals", ()))
+    return Fact(**{name: value for name, value in told.items() if name not in ("unit", "rivals")}, rivals=rivals)
 
 
 def _log(requests: int, window: Window) -> RequestLog:

@@ -85,7 +85,7 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
         for r in verdicts.fired
         if r.advise is None
     )
-    nothing = planned and all(facts[name].is_unknown for name in SIZED)
+    nothing = planned and not findings and all(facts[name].is_unknown for name in SIZED)
     return Judgement(
         status=_status(advice, [r for r, _ in undecided], nothing_known=nothing),
         advice=advice,
@@ -120,8 +120,8 @@ def order(advice: Advice) -> tuple[int, int, int, str]:
 
 
 def is_planned(evidence: Evidence, facts: Mapping[str, Fact]) -> bool:
-    """Whether nothing runs yet: neither metrics nor a log, nor anything stated of a running server."""
-    if evidence.engines or evidence.log is not None:
+    """Whether nothing runs yet: neither metrics nor logged requests, nor anything stated of a running server."""
+    if evidence.engines or evidence.log is not None or evidence.exported is not None:
         return False
     return all(facts[name].is_unknown for name in RUNS)
 

@@ -35,6 +35,20 @@ def test_over_adds_the_window_and_nothing_else() -> None:
     assert measured(1, source="s").over("week") == Fact(value=1, source="s", window="week")
 
 
+def test_of_two_accounts_the_one_that_is_not_believed_is_kept() -> None:
+    gauges, dashboard, log = (measured(v, source=s) for v, s in ((16.0, "gauges"), (8.0, "dashboard"), (12.0, "log")))
+    once = dashboard.instead_of(log)
+    assert gauges.instead_of(once) == Fact(value=16.0, source="gauges", rivals=(dashboard, log))
+    assert gauges.instead_of(measured(16.0, source="dashboard")) == gauges
+
+
+def test_an_unknown_rivals_nothing() -> None:
+    told, why = measured(16.0, source="gauges"), unknown("no gauges")
+    assert told.instead_of(why) == told
+    assert why.instead_of(told) == told
+    assert why.instead_of(unknown("not given")) == why
+
+
 def test_a_sheet_has_every_fact_in_the_order_of_the_catalogue() -> None:
     sheet = FactSheet({"running_p95": measured(8, source="stated")})
     assert list(sheet) == list(CATALOGUE)

@@ -336,7 +336,7 @@ def healthy() -> DeploymentReport:
 
 def cannot_tell() -> DeploymentReport:
     """Histograms whose last bucket hides the tail."""
-    reason = "the p99.9 lies above the last bucket (10,000): add a request log"
+    reason = "the p99.9 lies above the last bucket (10,000): add a request log (--logs)"
     facts = {
         "total_tokens_p50": measured(None, low=1_000.0, high=2_000.0, n=9_120, source="engine histograms"),
         "total_tokens_p90": measured(None, low=5_000.0, high=10_000.0, n=9_120, source="engine histograms"),

@@ -14,7 +14,7 @@ from advisor.outlets.contract import AdviceJson, DeploymentJson, FactJson
 from advisor.outlets.document import document
 from tests.unit.outlets import samples
 
-FACT_KEYS = ["value", "unit", "low", "high", "n", "window", "source", "basis", "unknown"]
+FACT_KEYS = ["value", "unit", "low", "high", "n", "window", "source", "basis", "unknown", "rivals"]
 DEPLOYMENT_KEYS = [
     *("name", "engine", "engine_version", "replicas", "workload", "status", "slo", "flags", "facts", "advice"),
     *("findings", "undetermined", "not_fired", "observed", "pictures", "canaries"),
@@ -105,8 +105,16 @@ def test_bounds_are_kept_and_infinity_is_none() -> None:
         "source": "gauges",
         "basis": "measured",
         "unknown": None,
+        "rivals": [],
     }
     assert _fact("itl_p99", measured(None, low=0.1, high=float("inf"), source="-")).high is None
+
+
+def test_what_is_not_believed_stands_beside_it() -> None:
+    believed = measured(16.0, source="gauges", n=900).instead_of(measured(8.0, source="dashboard"))
+    told = _fact("running_p95", believed).model_dump()
+    assert (told["value"], told["source"]) == (16, "gauges")
+    assert told["rivals"] == [{"value": 8, "low": None, "high": None, "source": "dashboard", "basis": "measured"}]
 
 
 def test_a_fact_with_nothing_finite_is_unknown() -> None:

@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.domain.advice import Advice, EvidenceLine, Need, NotFired, Prediction, Undetermined, Verdict
+from advisor.domain.advice import (
+    Advice,
+    EvidenceLine,
+    Finding,
+    Judgement,
+    Need,
+    NotFired,
+    Prediction,
+    Undetermined,
+    Verdict,
+)
 from advisor.domain.evidence import Slo
 from advisor.domain.report import DeploymentReport
 from advisor.outlets import phrases
@@ -61,14 +71,14 @@ def test_advice_without_a_number_is_its_verdict(verdict: Verdict, action: str) -
     ("deployment", "answers"),
     [
         (samples.healthy(), [(".", "none", "within its SLOs; demand-limited")]),
-        (samples.no_data(), [("-", "no data", "no traffic was seen, and nothing was given to compute from")]),
+        (samples.no_data(), [("-", "no data", phrases.NOTHING_GIVEN)]),
         (
             samples.cannot_tell(),
             [
                 (
                     "?",
                     "cannot tell",
-                    "recommended_max_model_len: the p99.9 lies above the last bucket (10,000): add a request log",
+                    "the p99.9 lies above the last bucket (10,000): add a request log (--logs)",
                 )
             ],
         ),
@@ -114,6 +124,33 @@ def test_lacks_are_gathered_by_reason_the_most_wanted_first() -> None:
         phrases.Lack("no gauge", ("running_p95", "waiting_p95"), 2),
         phrases.Lack("no histogram", ("ttft_p99",), 1),
     ]
+
+
+def test_the_source_that_most_rules_wait_for_is_named_first_and_no_fact() -> None:
+    """Three rules want the log and two the metrics; the fact that five want cannot be had by connecting anything."""
+    odd = Need("replicas_left_ratio", "no engine metrics over time: give --prometheus")
+    lengths = Need("declared_tokens_p999", "no request log shows lengths (--logs)")
+    bounded = Need("kv_usage_p95", "only known to lie between 0.3 and 0.9")
+    open_ = [(odd, bounded), (odd, bounded), (lengths, bounded), (lengths, bounded), (lengths, bounded)]
+    undetermined = tuple(Undetermined(f"a/{place}", needs) for place, needs in enumerate(open_))
+    assert [lack.reason for lack in phrases.needs(undetermined)] == [lengths.reason, odd.reason, bounded.reason]
+    judged = replace(samples.cannot_tell(), judgement=Judgement("cannot_tell", undetermined=undetermined))
+    assert phrases.answers(judged) == [("?", "cannot tell", lengths.reason)]
+
+
+def test_of_sources_that_tell_equally_much_metrics_come_before_a_log() -> None:
+    both = Need("demand", "arrivals are not known: give a request log (--logs) or engine metrics (--prometheus)")
+    log, metrics, cap = Need("a", "--logs"), Need("b", "--prometheus"), Need("c", "give --set max_num_seqs=N")
+    undetermined = (Undetermined("x", (log, metrics, cap)), Undetermined("y", (both,)))
+    assert [lack.reason for lack in phrases.needs(undetermined)] == ["--prometheus", both.reason, "--logs", cap.reason]
+
+
+def test_what_was_found_is_said_although_not_all_can_be_told() -> None:
+    finding = Finding("capacity/throughput-flat", "Beyond 4 sequences throughput no longer rises", ())
+    open_ = (Undetermined("a", (Need("running_p95", "give --prometheus"),)),)
+    judged = replace(samples.cannot_tell(), judgement=Judgement("cannot_tell", findings=(finding,), undetermined=open_))
+    known = "give --prometheus. Known: Beyond 4 sequences throughput no longer rises"
+    assert phrases.answers(judged) == [("?", "cannot tell", known)]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from advisor.domain.errors import SourceError
+from advisor.domain.fact import FactSheet, measured
 from advisor.domain.pictures import CurvePicture, CurvePoint, LengthPicture, Pictures
 from advisor.domain.report import Report
+from advisor.outlets.derivations import story
 from advisor.outlets.markdown import render_markdown
 from advisor.outlets.restore import restore
 from advisor.outlets.structured import render_json
@@ -47,10 +49,20 @@ def test_pictures_are_kept() -> None:
     assert json.loads(render_json(drawn))["deployments"][0]["pictures"]["lengths"]["shares"] == [0.75, 0.25]
 
 
+def test_what_is_not_believed_is_kept_with_its_source() -> None:
+    rival = measured(8.0, source="a dashboard")
+    facts = FactSheet({**throttled().facts, "running_p95": measured(16.0, source="gauges").instead_of(rival)})
+    (restored,) = kept(report(replace(throttled(), facts=facts))).deployments
+    assert restored.facts["running_p95"].rivals == (rival,)
+    assert story("running_p95", restored.facts["running_p95"]) == "gauges; not believed: 8 (a dashboard)"
+
+
 def test_a_document_from_before_pictures_and_titles_is_read() -> None:
     document = json.loads(render_json(report(throttled())))
     for part in document["deployments"]:
         del part["pictures"], part["observed"]
+        for fact in part["facts"].values():
+            del fact["rivals"]
         for advice in part["advice"]:
             del advice["title"]
     (restored,) = restore(json.dumps(document)).deployments

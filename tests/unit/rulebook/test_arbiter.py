@@ -162,6 +162,14 @@ def test_a_finding_has_its_figures_filled_in() -> None:
     assert [f.title for f in judgement.findings] == ["8 run"]
 
 
+def test_where_something_was_found_there_was_data() -> None:
+    facts = sheet(max_num_batched_tokens=2_048)
+    undecided = rule("kv_usage_p95 >= 1", id="b/b", advise=LOOK, severity="warning")
+    found = rule("max_num_batched_tokens is known")
+    assert advise([undecided], evidence(), facts, ()).status == "no_data"
+    assert advise([undecided, found], evidence(), facts, ()).status == "cannot_tell"
+
+
 # --- planned ---
 
 LOG = RequestLog(

@@ -38,7 +38,12 @@ ASKED = sorted({c.fact for rule in RULES for c in rule.condition.conditions()} |
 PLANS = {rule.id for rule in RULES if rule.plans}
 CANNOT_SERVE = {rule.id for rule in RULES if rule.id.startswith("startup/")} | {"memory/limit-above-pool"}
 """They change what the engine refuses to start with, or can never serve: there is no traffic to harm."""
-RESHAPE = {"startup/weights-fill-memory", "capacity/sharded-beyond-need", "workload/two-populations"}
+RESHAPE = {
+    "startup/weights-fill-memory",
+    "capacity/sharded-beyond-need",
+    "workload/two-populations",
+    "workload/long-prompts-stall-short-ones",
+}
 FLAG_FACTS = ("max_num_seqs", "max_model_len", "max_num_batched_tokens")
 RATIOS = st.sampled_from([0.0, 0.001, 0.004, 0.005, 0.05, 0.3, 0.59, 0.6, 0.75, 0.9, 0.95, 0.99, 1.0, 1.3])
 COUNTS = st.sampled_from([0.0, 1.0, 2.0, 7.5, 8.0, 12.0, 16.0, 24.0, 40.0, 256.0, 1024.0])
@@ -196,7 +201,10 @@ def test_replicas_are_only_added_where_demand_exceeds_them(situation: tuple[Evid
             assert (known["slo_attainment"].floor or 0.0) >= (known["slo_target"].ceiling or 1.0)
             assert (known["observed_seconds"].floor or 0.0) >= 6.5 * 86_400
         assert advice.verdict not in ("reshard", "split_workload") or advice.rule in RESHAPE
-        if advice.verdict == "add_replicas":
+        if advice.rule == "capacity/low-cap-would-queue":  # demand fits the seats, but not the time per token
+            assert (known["slo_attainment_tpot"].ceiling or 0.0) < (known["slo_target"].floor or 1.0)
+            assert (known["late_share_at_next_cap"].floor or 0.0) > 0.05
+        elif advice.verdict == "add_replicas":
             pressure = max((known[n].floor or 0.0) for n in ("demand_over_capacity", "demand_over_saturated_rate"))
             assert pressure > 1.0
 

@@ -114,7 +114,7 @@ def test_a_stuck_client_is_dropped_and_others_are_served(monkeypatch: pytest.Mon
 def test_a_taken_port_is_one_line() -> None:
     with (
         served(Known()) as url,
-        pytest.raises(ConfigError, match=r"^web.listen 127.0.0.1:\d+: Address already in use: "),
+        pytest.raises(ConfigError, match=r"^listen 127.0.0.1:\d+: Address already in use: "),
     ):
         serve(create_app(Known()), WebOptions(listen=url.removeprefix("http://")))
 
