@@ -48,7 +48,8 @@ def show(file: Path | None) -> None:
     from advisor.settings import read_settings
 
     settings = read_settings(file).model_dump(mode="json", exclude_none=True)
-    for holder in (settings.get("prometheus"), *settings.get("engines", ())):
+    loki = (settings.get("logs") or {}).get("loki")
+    for holder in (settings.get("prometheus"), loki, *settings.get("engines", ())):
         if holder:
             holder["headers"] = {plain(name): "(not shown)" for name in holder.get("headers", {})}
             holder["url"] = _without_credentials(holder["url"])

@@ -14,7 +14,7 @@ from advisor.cli.sources import request, source_options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from advisor.domain.evidence import Evidence, RequestLog
+    from advisor.domain.evidence import Evidence, RequestLog, Window
     from advisor.domain.report import DeploymentReport, Report
     from advisor.sources.request_log import LogOptions
 
@@ -48,7 +48,7 @@ def command(**given: Any) -> int:
         asked.settings, asked.window, set_flags=asked.set_flags, deployment=asked.deployment, tell=notes.append
     )
     notes = [note for note in notes if not STEP_TIME.fullmatch(note)]
-    for label, text in _rows(report, notes, asked.settings.logs):
+    for label, text in _rows(report, notes, asked.settings.logs, asked.window):
         click.echo(_laid_out(label, plain(text)))
     return 0 if report.deployments else NOT_JUDGED
 
@@ -59,12 +59,12 @@ def _laid_out(label: str, text: str) -> str:
     return (wrapped or label).rstrip()
 
 
-def _rows(report: Report, notes: list[str], logs: LogOptions | None) -> Iterator[tuple[str, str]]:
+def _rows(report: Report, notes: list[str], logs: LogOptions | None, window: Window) -> Iterator[tuple[str, str]]:
     """What to print: a label and a text each."""
     yield "SOURCES", "" if report.sources else "none named: --prometheus, --engine, --logs, --startup-log, --evidence"
     for source in report.sources:
         yield f"  {source.status}", f"{source.name}: {source.detail}"
-    yield from (("  log", told) for told in _log_files(logs))
+    yield from (("  log", told) for told in _logs(logs, window))
     for note in notes:
         yield "  note", note
     for deployment in report.deployments:
@@ -72,18 +72,18 @@ def _rows(report: Report, notes: list[str], logs: LogOptions | None) -> Iterator
         yield from _deployment(deployment)
 
 
-def _log_files(logs: LogOptions | None) -> Iterator[str]:
-    """How each log file is written, and what share of its lines was understood."""
+def _logs(logs: LogOptions | None, window: Window) -> Iterator[str]:
+    """How each log is written, and what share of its lines was understood."""
     from advisor.sources.request_log import survey
 
-    for file in survey(logs) if logs else ():
-        if file.problem:
-            yield f"{file.path}: {file.problem}"
+    for log in survey(logs, window) if logs else ():
+        if log.problem:
+            yield f"{log.name}: {log.problem}"
         else:
-            others = f", {file.others:,} of something else" if file.others else ""
+            others = f", {log.others:,} of something else" if log.others else ""
             yield (
-                f"{file.path}: {file.format}; {file.understood_share:.1%} of {file.lines:,} lines understood, "
-                f"{file.requests:,} of finished requests{others}"
+                f"{log.name}: {log.format}; {log.understood_share:.1%} of {log.lines:,} lines understood, "
+                f"{log.requests:,} of finished requests{others}"
             )
 
 
@@ -112,8 +112,11 @@ def _deployment(report: DeploymentReport) -> Iterator[tuple[str, str]]:
             yield "  lacks", f"{reason} [{', '.join(facts)}]"
     if evidence.log is not None:
         yield "  log", _logged(evidence.log)
+    if evidence.exported is not None:
+        yield "  agents", f"{evidence.exported.requests:,.0f} requests counted by host agents"
     coverage = report.facts["length_coverage"]
-    yield "  coverage", coverage.unknown or f"{coverage.number:.1%} of finished requests are in the log"
+    seen = "are in the log" if evidence.log is not None else "were counted by host agents"
+    yield "  coverage", coverage.unknown or f"{coverage.number:.1%} of finished requests {seen}"
     for reason, rules in _open_rules(report).items():
         yield "  open", f"{reason} [{', '.join(rules)}]"
 

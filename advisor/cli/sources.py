@@ -33,7 +33,12 @@ _OPTIONS = (
     click.option("--logs", multiple=True, metavar="PATH", help="Request log: file, directory or glob."),
     click.option("--log-format", metavar="NAME", help="Its format; told by its content unless given."),
     click.option(
-        "--startup-log", "startup_logs", multiple=True, type=FILE, metavar="PATH", help="An engine's own log from its start: a file, or journal:UNIT."
+        "--startup-log",
+        "startup_logs",
+        multiple=True,
+        type=FILE,
+        metavar="PATH",
+        help="An engine's own log: a file, or journal:UNIT.",
     ),
     click.option(
         "--manifest",
@@ -59,7 +64,7 @@ _OPTIONS = (
     click.option("--workload", type=click.Choice(["interactive", "batch"]), help="What the deployment is for."),
     click.option("--length-percentile", type=float, metavar="P", help="What max_model_len must hold.  [default: 99.9]"),
     click.option("--length-margin", metavar="SHARE", help="Added on top of it.  [default: 25%]"),
-    click.option("--kv-overflow-risk", metavar="SHARE", help="Accepted risk that the cache overflows.  [default: 1%]"),
+    click.option("--kv-overflow-risk", metavar="SHARE", help="Accepted share of requests preempted.  [default: 1%]"),
     click.option("--rules", multiple=True, type=FILE, metavar="DIR", help="Directory with rules of your own."),
     click.option(
         "--set", "set_flags", multiple=True, metavar="[DEPLOYMENT:]FLAG=VALUE", help="A running flag no source tells."

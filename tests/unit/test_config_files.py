@@ -12,14 +12,22 @@ from pydantic import BaseModel
 
 from advisor.cli import cli
 from advisor.settings import Config, read_settings
+from advisor.sources.http_session import HttpOptions
+from advisor.sources.request_log.loki_api import LokiOptions
 from advisor.sources.yaml_file import load_yaml, validate
 
 CONFIG = Path(__file__).parents[2] / "config"
 EXAMPLE = CONFIG / "examples" / "advisor.yaml"
+LOKI = CONFIG / "examples" / "loki.yaml"
 SCHEMA = CONFIG / "advisor.schema.json"
 
 Setting = tuple[str, str]
-TOLD_IN_WORDS: set[Setting] = {("SlackOptions", "webhook_url_file")}
+TOLD_IN_WORDS: set[Setting] = {
+    ("SlackOptions", "webhook_url_file"),
+    ("SqlOptions", "url_file"),
+    ("SqlOptions", "query"),
+    ("LogOptions", "loki"),
+}
 """Settings that exclude one of the others, so that a file cannot hold both."""
 
 
@@ -75,6 +83,12 @@ def test_a_setting_that_the_example_lacks_is_noticed(tmp_path: Path) -> None:
     poorer.write_text(re.sub(r".*\bttft_unit:.*\n", "", EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
     config = everything_in_use(poorer, tmp_path)
     assert declared(config) - stated(config) == {("FieldMap", "ttft_unit"), *TOLD_IN_WORDS}
+
+
+def test_every_setting_of_loki_is_in_its_example(tmp_path: Path) -> None:
+    assert validate(load_yaml(LOKI), Config).logs is not None
+    said = {name for model, name in stated(everything_in_use(LOKI, tmp_path)) if model == "LokiOptions"}
+    assert said == LokiOptions.model_fields.keys() - HttpOptions.model_fields.keys()
 
 
 def test_every_setting_has_a_description(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_promtool_accepts_the_alerts() -> None:
         absent("promtool, of Debian's package prometheus")
     checked = subprocess.run([str(promtool), "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
-    assert "6 rules found" in checked.stdout
+    assert "7 rules found" in checked.stdout
 
 
 def test_the_dashboard_is_whole() -> None:

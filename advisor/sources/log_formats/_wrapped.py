@@ -26,13 +26,14 @@ class _Object(msgspec.Struct, gc=False):
     message: str | None = None
     time: str | None = None
     timestamp: str | None = msgspec.field(name="@timestamp", default=None)
+    msg: str | None = None
     journal_message: str | None = msgspec.field(name="MESSAGE", default=None)
     journal_microseconds: str | None = msgspec.field(name="__REALTIME_TIMESTAMP", default=None)
 
     @property
     def text(self) -> str | None:
         """The line, whoever wrote it down."""
-        return next((t for t in (self.log, self.message, self.journal_message) if t is not None), None)
+        return next((t for t in (self.log, self.message, self.journal_message, self.msg) if t is not None), None)
 
     @property
     def moment(self) -> str:
