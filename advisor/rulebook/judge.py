@@ -55,7 +55,7 @@ def evidence_lines(clause: Clause, facts: Mapping[str, Fact]) -> tuple[EvidenceL
     """The comparisons that made a rule hold, with their figures."""
     lines = []
     for condition, negated in _grounds(clause, facts, wanted=True):
-        if condition.word != "unknown":
+        if condition.word != "unknown" and not (negated and condition.word == "known"):
             shown = _deciding(condition, facts[condition.fact], negated=negated)
             text = f"not {condition.text}" if negated else condition.text
             lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, text))

@@ -78,7 +78,7 @@ def test_what_is_stated_is_used_where_nothing_tells_it_and_is_labelled() -> None
 def test_an_engine_that_left_says_nothing_of_the_present() -> None:
     facts = estimate(replace(NOTHING, engines=(engine(),), replicas=1), Policy())
     known = {name for name, fact in facts.items() if not fact.is_unknown}
-    assert known == {"replicas", "server_failure"}
+    assert known == {"replicas", "server_failure", "serving_role"}
 
 
 def test_one_scrape_since_the_start_is_no_load_over_time() -> None:
