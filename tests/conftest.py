@@ -15,9 +15,16 @@ from tests.recording.deployment import Deployment, Recording, record
 from tests.recording.situations import RECORDED_AT
 
 
-def absent(what: str) -> None:
-    """A test cannot run because `what` is not there: skipped on a developer's machine, a failure in CI."""
-    if os.environ.get("CI"):
+NEWER = ("prometheus-3", "victoria-metrics-new")
+"""Programs of Debian suites that still move, so that nobody can rely on getting them."""
+
+
+def absent(what: str, program: str = "") -> None:
+    """A test cannot run because `what` is not there: skipped on a developer's machine, a failure in CI.
+
+    Without a `program` of NEWER it is skipped everywhere.
+    """
+    if os.environ.get("CI") and program not in NEWER:
         pytest.fail(f"CI must have it: {what}")
     pytest.skip(what)
 

@@ -34,7 +34,7 @@ def served(program: str, metrics: Path, *flags: str) -> Iterator[str]:
         try:
             url = running.enter_context(serve(metrics, *flags, program=program))
         except PrometheusMissingError as error:
-            absent(str(error))
+            absent(str(error), program)
         yield url
 
 

@@ -100,7 +100,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
                 server = prometheus_server.serve(None, *flags, program=program, configuration=configuration)
                 running[name] = servers.enter_context(server)
             except PrometheusMissingError as error:
-                absent(str(error))
+                absent(str(error), program)
 
         for number, (name, (program, more, flags)) in enumerate(SERVERS.items()):
             scrapes = (SCRAPES + more).format(target=target, path=f"/{number}", rules=rules)
