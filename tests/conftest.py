@@ -14,7 +14,6 @@ from tests.prometheus_server import PrometheusMissingError, serve
 from tests.recording.deployment import Deployment, Recording, record
 from tests.recording.situations import RECORDED_AT
 
-
 NEWER = ("prometheus-3", "victoria-metrics-new")
 """Programs of Debian suites that still move, so that nobody can rely on getting them."""
 
