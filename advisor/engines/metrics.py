@@ -91,6 +91,7 @@ class EngineMetrics:
     parts: labels whose values are parts of one reading. summed: labels whose values add up before that.
     exact_prefix_hits: the counter of prefix hits in tokens; what is computed of prompts is all less these.
     hands_over: series that only engines expose which hand the cache of a prompt over to others, or take it from them.
+    awake: the gauge that is 0 while the engine sleeps, its memory given back; it is present to whoever reads only then.
     role_label: the label that names what part of a request an engine serves, `prefill` or `decode`.
     front_end: these are figures of a router over several engines, so they say nothing of one of them.
     never_tells: fact -> why this engine cannot tell it, and what can.
@@ -111,6 +112,7 @@ class EngineMetrics:
     exact_prefix_hits: str | None = None
     answers: Answers | None = None
     hands_over: tuple[str, ...] = ()
+    awake: Series | None = None
     role_label: str | None = None
     front_end: bool = False
     never_tells: Mapping[str, str] = field(default_factory=dict)
@@ -143,6 +145,7 @@ class EngineMetrics:
     def names(self) -> frozenset[str]:
         """All series that are this engine's alone."""
         own = {*self.gauge_names, *self.window_names, *self.whole_names, *self.config, *self.present_names}
+        own |= {self.awake.name} if self.awake else set()
         return frozenset(own)
 
     def canonical_labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:

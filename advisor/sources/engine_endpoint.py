@@ -167,10 +167,19 @@ def _raw(series: Collection[RawSeries], scope: Scope) -> RawMetrics:
             for one in named(*metrics.answers.names)
             if metrics.answers.accepts(one.labels)
         ],
-        present={
-            target: frozenset(s.name for s in named(*(name for metrics in kinds for name in metrics.present_names)))
-        },
+        present={target: frozenset(s.name for s in (*named(*_present_names()), *_asleep(series)))},
     )
+
+
+def _present_names() -> Iterator[str]:
+    return (name for metrics in METRICS.values() for name in metrics.present_names)
+
+
+def _asleep(series: Collection[RawSeries]) -> Iterator[RawSeries]:
+    for metrics in METRICS.values():
+        if awake := metrics.awake:
+            told = (s for s in series if s.name == awake.name and awake.accepts(s.labels.get(awake.label or "", "")))
+            yield from (one for one in told if one.values[-1] == 0)
 
 
 class _Endpoints:

@@ -114,16 +114,17 @@ def _deployment(
 ) -> DeploymentMetrics:
     metrics = next(iter(group.values())).metrics
     series = {name: understand(parts, lifetime=scope.lifetime) for name, parts in group.items()}
-    alive = {name: parts for name, parts in group.items() if parts.last_seen >= alive_since}
+    asleep = {name for name, parts in group.items() if _sleeps(parts, raw.present.get(name[0], frozenset()))}
+    alive = {n: parts for n, parts in group.items() if parts.last_seen >= alive_since and n not in asleep}
     present_since = min((series[name].epoch_start for name in alive), default=np.inf)
-    gone = {n for n in series if n not in alive and series[n].epoch_start < present_since}
+    gone = asleep | {n for n in series if n not in alive and series[n].epoch_start < present_since}
     targets = {target for target, _ in group}
     running = alive or group
     flags, disagreements = _flags(running, series)
     ranks = Counter(target for target, _ in running)
     series |= {n: _with_config(series[n], parts, raw, n[0], ranks[n[0]]) for n, parts in running.items()}
     hints = {series[name].version for name in running}
-    notes = (*_notes(metrics, len(gone), hints, series.values()), *_doubled(group.values()))
+    notes = (*_notes(metrics, len(gone - asleep), len(asleep), hints, series.values()), *_doubled(group.values()))
     return DeploymentMetrics(
         labels=labels,
         engines=tuple(_lengths_only(found) if name in gone else found for name, found in sorted(series.items())),
@@ -220,8 +221,12 @@ def _http(
     return HttpOutcomes(float(answers["2"]), float(answers["4"]), float(answers["5"])) if answers else None
 
 
+def _sleeps(parts: EngineParts, present: Set[str]) -> bool:
+    return parts.metrics.awake is not None and parts.metrics.awake.name in present
+
+
 def _notes(
-    metrics: EngineMetrics, gone: int, hints: set[str | None], series: Iterable[EngineSeries]
+    metrics: EngineMetrics, gone: int, asleep: int, hints: set[str | None], series: Iterable[EngineSeries]
 ) -> tuple[str, ...]:
     """What a person should know of how the figures came about."""
     engines = list(series)
@@ -230,6 +235,8 @@ def _notes(
     notes = [f"nothing counted for: {', '.join(missing)}"] if missing else []
     if gone:
         notes.append(f"{gone} engines left before the present epoch began; only their lengths are used")
+    if asleep:
+        notes.append(f"{asleep} engines sleep; only their lengths are used")
     if len(hints) > 1:
         notes.append("replicas run different releases: " + ", ".join(sorted(h or "unknown" for h in hints)))
     return tuple(notes)

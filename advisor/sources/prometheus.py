@@ -183,7 +183,8 @@ def _present(api: PrometheusApi, selectors: Selectors, scope: Scope, at: float) 
     by = ", ".join(map(label, dict.fromkeys(("__name__", *spelling.process_labels, *scope.target_labels))))
     present: dict[Target, set[str]] = {}
     telling = [name for metrics in selectors.kinds for name in metrics.present_names]
-    found = api.instant(f"count by ({by}) ({selectors.named(telling)})", at) if telling else []
+    told = [*([selectors.named(telling)] if telling else []), *selectors.asleep]
+    found = api.instant(" or ".join(f"count by ({by}) ({query})" for query in told), at) if told else []
     for series in spelling.canonical(found):
         present.setdefault(scope.target(series.labels), set()).add(series.name)
     return {target: frozenset(names) for target, names in present.items()}

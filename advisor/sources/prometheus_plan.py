@@ -11,7 +11,7 @@ from typing import Literal
 
 from advisor.domain.errors import SourceError
 from advisor.engines import METRICS
-from advisor.engines.metrics import PROCESS_START, EngineMetrics, SeriesCounts
+from advisor.engines.metrics import PROCESS_START, EngineMetrics, Series, SeriesCounts
 
 from .prometheus_spelling import Spelling
 
@@ -141,6 +141,16 @@ class Selectors:
     def named(self, names: Collection[str]) -> str:
         """All series of any of these names."""
         return self.matching("|".join(map(self.spelling.here, names)))
+
+    @property
+    def asleep(self) -> tuple[str, ...]:
+        """The gauges by which engines say that they sleep, as far as they do."""
+        return tuple(self._asleep(metrics.awake) for metrics in self.kinds if metrics.awake)
+
+    def _asleep(self, awake: Series) -> str:
+        words = quoted("|".join(sorted(awake.only)))
+        pairs = ",".join(filter(None, (f"{label(awake.label or '')}=~{words}", self._pairs)))
+        return f"{self.spelling.here(awake.name)}{{{pairs}}} == 0"
 
     def matching(self, pattern: str) -> str:
         """All series whose name on the server is as a regular expression says."""

@@ -156,6 +156,7 @@ VLLM = EngineMetrics(
     # The older name counted blocks up to 0.8.5; this one counts tokens in every release.
     exact_prefix_hits="vllm:prefix_cache_hits_total",
     hands_over=("vllm:nixl_xfer_time_seconds_count", "vllm:mooncake_xfer_time_seconds_count"),
+    awake=Series("vllm:engine_sleep_state", "sleep_state", only=frozenset({"awake"})),
     answers=Answers(("http_requests_total",), "status", {"method": ("POST",), "handler": GENERATION_HANDLERS}),
     flags=config_flags,
     pool=pool_tokens,

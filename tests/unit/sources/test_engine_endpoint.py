@@ -189,6 +189,13 @@ def test_llamacpp_tells_its_slots() -> None:
     assert (found.engine_kind, found.flags["max_num_seqs"].value) == ("llamacpp", 4)
 
 
+@pytest.mark.parametrize(("awake", "replicas"), [(1, 1), (0, 0)])
+def test_vllm_says_that_it_sleeps(awake: int, replicas: int) -> None:
+    state = b'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="awake"} %d\n' % awake
+    state += b'vllm:engine_sleep_state{engine="0",model_name="m",sleep_state="discard_all"} 0\n'
+    assert only({"/metrics": SMALL + state}).replicas == replicas
+
+
 def test_a_real_llamacpp_under_load() -> None:
     files = {"/metrics": "metrics_slots_full.txt", "/props": "props.json", "/v1/models": "v1_models.json"}
     found = only({path: (LLAMACPP / name).read_bytes() for path, name in files.items()})

@@ -166,6 +166,17 @@ def test_vllm_with_a_connector_to_other_engines_serves_a_part() -> None:
     assert only(gauges=[running], present={("j", "a:8000"): frozenset()}).engines[0].role is None
 
 
+def test_an_engine_that_sleeps_is_no_replica_and_no_load() -> None:
+    awake, asleep = (
+        one("vllm:num_requests_running", [load, load], 60, model_name="m", engine="0", instance=instance)
+        for instance, load in (("a:8000", 4), ("b:8000", 0))
+    )
+    found = only(gauges=[awake, asleep], present={("j", "b:8000"): frozenset({"vllm:engine_sleep_state"})})
+    assert (found.replicas, found.instances) == (1, ("a:8000",))
+    assert [engine.samples.running.tolist() for engine in found.engines] == [[4, 4], []]
+    assert "1 engines sleep; only their lengths are used" in found.notes
+
+
 def test_tgi_tells_its_cache_in_tokens_that_are_reserved() -> None:
     found = only(
         gauges=[
