@@ -22,12 +22,13 @@ class LoadLines:
     """How one engine prints its load.
 
     telling: finds the few lines worth reading. starts: of these the ones that a start prints, and nothing else.
-    read: a line's load, None for one that tells none.
+    read: a line's load, None for one that tells none. slot_seconds: how often there is one at least, under load.
     """
 
     telling: re.Pattern[bytes]
     starts: re.Pattern[bytes]
     read: Callable[[bytes], LoadLine | None]
+    slot_seconds: float
 
 
 def load_line(found: re.Match[bytes] | None) -> LoadLine | None:

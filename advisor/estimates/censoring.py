@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from advisor.domain.evidence import Evidence
@@ -11,7 +13,7 @@ from advisor.domain.fact import Fact, computed, measured, unknown
 from . import lengths
 from .length_sample import believed_agents
 
-DAY = 86400.0
+HOUR, DAY = 3600.0, 86400.0
 MOST_COVERAGE = 1.1
 
 
@@ -103,10 +105,11 @@ def _coverage(evidence: Evidence) -> Fact:
 
 
 def _observed_days(evidence: Evidence) -> Fact:
+    """In begun hours: from its first request to its last a window of 7 days is never quite 7 days."""
     agents = believed_agents(evidence)
     if agents is not None:
         return measured(agents.span_seconds / DAY, source=agents.source)
     if evidence.log is None or evidence.log.last_seconds <= evidence.log.first_seconds:
         return unknown("no request log (--logs)")
-    days = (evidence.log.last_seconds - evidence.log.first_seconds) / DAY
-    return measured(days, source=evidence.log.source)
+    hours = math.ceil((evidence.log.last_seconds - evidence.log.first_seconds) / HOUR)
+    return measured(hours * HOUR / DAY, source=evidence.log.source)

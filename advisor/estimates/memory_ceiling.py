@@ -149,7 +149,7 @@ def _believed(ceilings: list[tuple[int, Occupancy]]) -> tuple[int, Occupancy, st
         return *low, None
     if high[1].shared:
         return *high, "lengths count the prefix that is shared once for each, so the gauges are believed"
-    if low[1].source == GAUGES:
+    if low[1].source.startswith(GAUGES):
         return *low, "sequences hold more than their lengths say: lengths changed, or something else holds cache"
     return *low, "sequences hold less than their lengths say: lengths changed, or the log is not of these engines alone"
 

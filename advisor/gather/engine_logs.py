@@ -50,7 +50,13 @@ class _EngineLogs:
         self.out.deployments[name] = merge.with_startup(self.out.deployments[name], facts)
         found = self.out.attempt(title, lambda: read_load(path, facts.engine, self.window, self.journals)) or ()
         told = f", load of {len(found)} engine{'' if len(found) == 1 else 's'}" if found else ""
-        self.out.sources.append(SourceState(title, "ok", merge.startup_summary(facts) + told))
+        summary = merge.startup_summary(facts) + told
+        if deployment is None and facts.served_names and name not in facts.served_names:
+            served = f"{summary}; it serves {facts.served_names[0]} and is taken for {name}, the only deployment"
+            advice = "if it is, say so in deployments.NAME.startup_logs; if not, map the log's models (aliases)"
+            self.out.sources.append(SourceState(title, "partial", f"{served}: {advice}"))
+        else:
+            self.out.sources.append(SourceState(title, "ok", summary))
         self.loads.setdefault(name, []).extend(found)
 
     def _served(self, facts: StartupFacts) -> str:

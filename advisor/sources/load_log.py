@@ -1,4 +1,4 @@
-"""An engine's own log as a source of its load: what it prints while it serves, as gauges on a grid of 15 s.
+"""An engine's own log as a source of its load: what it prints while it serves, as gauges on a regular grid.
 
 Engines print such lines only while they are busy, so a slot without one was idle.
 """
@@ -23,8 +23,7 @@ from .log_formats import moment
 from .metrics_engine import NO_WINDOWS
 
 LOAD_LINES: Mapping[str, LoadLines] = {"vllm": VLLM, "sglang": SGLANG}
-SLOT_SECONDS = 15.0
-MOST_SLOTS = 250_000  # 43 days
+MOST_SLOTS = 250_000
 _DAY_SECONDS = 86_400.0
 _YEARLESS = re.compile(rb"\b(?:DEBUG|INFO|WARNING|ERROR) (\d\d-\d\d \d\d:\d\d:\d\d)\b")
 
@@ -47,8 +46,8 @@ def read_load(place: Path, kind: str, window: Window, journals: Path | None = No
         if line is None:
             ranks, cause = {}, "restarted"
         elif window.start <= at <= window.end:
-            ranks.setdefault(line.rank, {})[int(at // SLOT_SECONDS)] = line
-    return tuple(_engine(place.name, rank, seen, cause) for rank, seen in sorted(ranks.items()))
+            ranks.setdefault(line.rank, {})[int(at // told.slot_seconds)] = line
+    return tuple(_engine(place.name, rank, seen, cause, told.slot_seconds) for rank, seen in sorted(ranks.items()))
 
 
 def _lines(lines: Iterable[bytes], told: LoadLines, newest: float) -> Iterator[tuple[float, LoadLine | None]]:
@@ -82,16 +81,16 @@ def _time(line: bytes, newest: float) -> float:
     return math.nan
 
 
-def _engine(instance: str, rank: str, seen: Seen, cause: EpochCause) -> EngineSeries:
+def _engine(instance: str, rank: str, seen: Seen, cause: EpochCause, width: float) -> EngineSeries:
     slots = range(max(min(seen), max(seen) - MOST_SLOTS), max(seen) + 1)
     idle = LoadLine(rank, 0, 0, 0.0)
     lines = [seen.get(slot, idle) for slot in slots]
     return EngineSeries(
         instance=instance,
         engine=rank,
-        epoch_start=slots[0] * SLOT_SECONDS,
+        epoch_start=slots[0] * width,
         samples=Samples(
-            np.array([(slot + 1) * SLOT_SECONDS for slot in slots]),
+            np.array([(slot + 1) * width for slot in slots]),
             np.array([line.running for line in lines], float),
             np.array([line.waiting for line in lines], float),
             np.array([line.kv_usage for line in lines], float),

@@ -115,6 +115,15 @@ def test_a_start_up_log_alone_is_a_deployment_over_the_window(tmp_path: Path) ->
     assert found.deployments["chat"].window == WINDOW
 
 
+def test_a_start_up_log_of_another_name_is_joined_to_the_only_deployment_and_said(tmp_path: Path) -> None:
+    evidence = written(tmp_path / "chat.yaml", EVIDENCE)
+    found = gathered(evidence=[evidence], startup_logs=[written(tmp_path / "s.log", STARTUP % ("other", 16))])
+    state = next(s for s in found.sources if s.name == "start-up log s.log")
+    assert state.status == "partial"
+    assert "it serves other and is taken for chat, the only deployment" in state.detail
+    assert found.deployments["chat"].flag("max_num_seqs") == 16
+
+
 def test_a_log_that_goes_on_shows_the_load_where_no_metrics_do(tmp_path: Path) -> None:
     at = datetime.fromtimestamp(WINDOW.end - 60, UTC).strftime("%m-%d %H:%M:%S")
     line = (

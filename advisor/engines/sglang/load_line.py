@@ -33,4 +33,5 @@ LOAD_LINES = LoadLines(
     telling=re.compile(rb"#running-req: |\] server_args="),
     starts=re.compile(rb"\A(?!.{0,200}(?:Receive|Finish): obj=).{0,120}\[\d{4}-[^\]]{10,60}\] server_args="),
     read=_read,
+    slot_seconds=15.0,
 )

@@ -22,4 +22,5 @@ LOAD_LINES = LoadLines(
     telling=re.compile(rb"\] (?:Engine \d{1,5}: )?Avg prompt throughput: |\] Initializing an? "),
     starts=re.compile(rb"\.py:\d{1,5}\] Initializing an? (?:V\d )?LLM engine \(v"),
     read=_read,
+    slot_seconds=10.0,
 )

@@ -204,6 +204,8 @@ def test_without_engine_metrics_coverage_is_unknown() -> None:
 
 def test_observed_days() -> None:
     assert facts(replace(NOTHING, log=log(joint((1, 1, 1)), days=7)))["observed_days"].value == 7
+    # From the first request of a week to its last it is some seconds less.
+    assert facts(replace(NOTHING, log=log(joint((1, 1, 1)), days=6.9998)))["observed_days"].value == 7
     assert facts(NOTHING)["observed_days"].is_unknown
 
 

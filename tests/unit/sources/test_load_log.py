@@ -41,10 +41,10 @@ Told = Callable[..., tuple[EngineSeries, ...]]
 
 
 def test_vllms_lines_on_the_grid_and_silence_is_idle(told: Told) -> None:
-    (engine,) = told([vllm(0, 5, 8, 16, 12.5), vllm(0, 14, 7, 0, 11.0), vllm(0, 46, 3, 1, 5.0)])
+    (engine,) = told([vllm(0, 5, 8, 16, 12.5), vllm(0, 9, 7, 0, 11.0), vllm(0, 36, 3, 1, 5.0)])
     samples = engine.samples
-    # 16:00:05 and :14 share a slot, of which the later counts; :46 is in the fourth one.
-    assert samples.time.tolist() == [AT + 15, AT + 30, AT + 45, AT + 60]
+    # 16:00:05 and :09 share a slot of 10 s, of which the later counts; :36 is in the fourth one.
+    assert samples.time.tolist() == [AT + 10, AT + 20, AT + 30, AT + 40]
     assert samples.running.tolist() == [7, 0, 0, 3]
     assert samples.waiting.tolist() == [0, 0, 0, 1]
     assert samples.kv_usage is not None
@@ -118,7 +118,7 @@ def test_sglangs_batches(told: Told) -> None:
 def test_times_of_whoever_took_the_lines_down(told: Told) -> None:
     wrapped = json.dumps({"log": vllm(0, 5, 8, 0, 1.0) + "\n", "time": "2026-11-29T16:30:05.5Z"})
     (engine,) = told([wrapped])
-    assert engine.samples.time.tolist() == [AT + 1815]
+    assert engine.samples.time.tolist() == [AT + 1810]
 
 
 def test_other_engines_print_nothing_that_is_read(told: Told) -> None:
