@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from advisor.cli.sources import FILE
+
 
 @click.command(name="exporter")
 @click.option(
@@ -13,7 +15,7 @@ import click
     "--config",
     "config_file",
     required=True,
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Configuration file; `logs` and `exporter` are what counts.",
 )

@@ -29,12 +29,3 @@ class LoadLines:
     starts: re.Pattern[bytes]
     read: Callable[[bytes], LoadLine | None]
     slot_seconds: float
-
-
-def load_line(found: re.Match[bytes] | None) -> LoadLine | None:
-    """The line that a pattern with the groups `rank`, `running`, `waiting` and `usage` (in percent) found."""
-    if found is None:
-        return None
-    told = found.groupdict()
-    rank = (told["rank"] or b"0").decode().lstrip("0") or "0"
-    return LoadLine(rank, int(told["running"]), int(told["waiting"]), min(float(told["usage"]) / 100, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.engines.load_line import LoadLine, LoadLines, load_line
+from advisor.engines.load_line import LoadLine, LoadLines
 
 _LINE = re.compile(
     rb"\.py:\d{1,5}\] (?:Engine (?P<rank>\d{1,5}): )?Avg prompt throughput: [\d.]{1,20} tokens/s, .{0,80}?"
@@ -15,7 +15,12 @@ _LINE = re.compile(
 
 def _read(line: bytes) -> LoadLine | None:
     """One engine's line. What stands for several engines is of none, and what stands in a prompt is nobody's."""
-    return None if b"Received request" in line else load_line(_LINE.search(line))
+    found = None if b"Received request" in line else _LINE.search(line)
+    if found is None:
+        return None
+    rank = (found["rank"] or b"0").decode().lstrip("0") or "0"
+    usage = min(float(found["usage"]) / 100, 1.0)
+    return LoadLine(rank, int(found["running"]), int(found["waiting"]), usage)
 
 
 LOAD_LINES = LoadLines(
