@@ -24,6 +24,8 @@ from advisor.rulebook.trial import with_trials
 from advisor.settings import Settings
 
 Told = Callable[[str], None]
+PastDemand = Callable[[str], tuple[tuple[float, float], ...]]
+"""What earlier evaluations saw arrive at a deployment: (UNIX seconds of a whole hour, requests per second)."""
 Result = TypeVar("Result")
 
 
@@ -43,9 +45,12 @@ def run_once(
     set_flags: Iterable[SetFlag] = (),
     deployment: str | None = None,
     request_logs: RequestLogs = read_from_files,
+    past_demand: PastDemand = lambda _: (),
     tell: Told = lambda _: None,
 ) -> Report:
     """Evaluate the fleet over a window. `tell` hears each step's time and what engine metrics cost.
+
+    request_logs reads the logs; past_demand tells what is remembered from before the window.
 
     Raises UsageError for an unscoped flag among several deployments, and ConfigError for rules that cannot be read.
     """
@@ -58,7 +63,8 @@ def run_once(
     evidence, foreign = _own_sweeps(
         _scoped(_with_set_flags(gathered.deployments, tuple(set_flags), deployment), deployment)
     )
-    reports = steps.time("judge", lambda: tuple(_evaluate(e, settings, rules) for e in evidence))
+    remembered = [replace(e, demand_hours=past_demand(e.name)) for e in evidence]
+    reports = steps.time("judge", lambda: tuple(_evaluate(e, settings, rules) for e in remembered))
     return Report(time.time(), window, (*gathered.sources, *foreign, *_disputes(evidence)), reports)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from advisor.domain.errors import UsageError
-from advisor.domain.evidence import Sweep, SweepPoint
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.settings import DeploymentOptions, Settings
 
 FOLDER = "sweeps"
@@ -75,4 +75,6 @@ def _point(point: SweepPoint) -> Mapping[str, Any]:
         "requests": point.requests,
         "computed": point.computed,
         "at_most": point.at_most,
+        "prompt_tokens": point.prompt_tokens,
+        "output_tokens": point.output_tokens,
     }

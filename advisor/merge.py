@@ -153,7 +153,15 @@ def with_startup(evidence: Evidence, facts: StartupFacts) -> Evidence:
     )
     stated = with_flags(joined, facts.flags, "startup_log")
     # vLLM prints every argument that is not the default, so the silence about these is a statement. Others print all.
-    return _with_defaults(stated) if facts.engine == "vllm" else stated
+    return _with_weights(_with_defaults(stated) if facts.engine == "vllm" else stated, facts.weights_bytes)
+
+
+def _with_weights(evidence: Evidence, on_one_gpu: float | None) -> Evidence:
+    """Add the weights of all GPUs of one engine, from what the log prints of one; what somebody states is believed."""
+    stages, tensor = evidence.count_flag("pipeline_parallel_size") or 1, evidence.count_flag("tensor_parallel_size")
+    if on_one_gpu is None or tensor is None or evidence.model.weights_bytes is not None:
+        return evidence
+    return replace(evidence, model=replace(evidence.model, weights_bytes=on_one_gpu * tensor * stages))
 
 
 def with_load(evidence: Evidence, engines: Sequence[EngineSeries]) -> Evidence:

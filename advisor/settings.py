@@ -71,10 +71,13 @@ class PolicyOptions(BaseModel):
     length_percentile: float = Field(99.9, gt=50, lt=100, description="share of requests that max_model_len must hold")
     length_margin: Ratio = Field(0.25, ge=0, le=10, description="added on top of it")
     kv_overflow_risk: Ratio = Field(0.01, gt=0, lt=0.5, description="accepted share of requests that are preempted")
+    spare_replicas: int = Field(0, ge=0, le=100, description="replicas that may fail without being felt")
 
     def policy(self) -> Policy:
         """The same as the estimates take it."""
-        return Policy(self.length_percentile, self.length_margin, self.kv_overflow_risk)
+        return Policy(
+            self.length_percentile, self.length_margin, self.kv_overflow_risk, spare_replicas=self.spare_replicas
+        )
 
 
 class DeploymentOptions(BaseModel):

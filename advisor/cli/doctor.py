@@ -96,12 +96,14 @@ def _logged(log: RequestLog) -> str:
 
 
 def _deployment(report: DeploymentReport) -> Iterator[tuple[str, str]]:
+    from advisor.domain.evidence import UNTOLD
     from advisor.outlets.phrases import engine
 
     evidence = report.evidence
     yield "DEPLOYMENT", evidence.name
     version = "" if evidence.engine_version else " (version unknown)"
-    yield "  engines", f"{len(evidence.every_engine)} of {engine(evidence)}{version}"
+    told = f"{len(evidence.every_engine)} of {engine(evidence)}{version}"
+    yield "  engines", "none read, and no source says which they are" if evidence.engine == UNTOLD else told
     for flag in FLAGS:
         yield "  flag", f"{flag} {_told(evidence, flag)}"
     if evidence.engines:
@@ -124,12 +126,14 @@ def _deployment(report: DeploymentReport) -> Iterator[tuple[str, str]]:
 def _told(evidence: Evidence, flag: str) -> str:
     """The value of a flag and who says so, or what would tell it."""
     from advisor.engines import flags_of
+    from advisor.estimates.flag_sources import missing
 
     known = evidence.flags.get(flag)
     if known is not None:
         return f"{known.value} ({known.source.replace('_', ' ')})"
     own = flags_of(evidence.engine)
-    return (own.lacks(flag) if own else None) or f"missing: --startup-log or --set {flag}=N"
+    remedy = missing(evidence, flag).removeprefix(f"{flag} is in no metric")
+    return (own.lacks(flag) if own else None) or f"missing{remedy}"
 
 
 def _never_told(kind: str) -> dict[str, list[str]]:

@@ -14,7 +14,8 @@ from advisor.cli.terminal import terminal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from advisor.domain.evidence import Evidence, FlagValue, Slo, Sweep
+    from advisor.domain.evidence import Evidence, FlagValue, Slo
+    from advisor.domain.sweep import Sweep
     from advisor.outlets.sweep import SweepResult
 
 
@@ -123,11 +124,14 @@ def _result(sweep: Sweep, evidence: Evidence | None, slo: Slo, kept: str) -> Swe
     from dataclasses import replace
 
     from advisor.estimates.sweep_ceiling import from_sweep, on_one_engine, where_next
+    from advisor.estimates.sweep_lengths import for_traffic, on_other_lengths
     from advisor.outlets.sweep import SweepResult
 
     seen = sweep if evidence is None else on_one_engine(replace(evidence, sweep=sweep)) or sweep
+    other = None if evidence is None else on_other_lengths(seen, evidence)
     tpot = None if slo.tpot_seconds is None else from_sweep(seen, slo.tpot_seconds)
     ttft = None if slo.ttft_seconds is None else from_sweep(seen, slo.ttft_seconds, lambda point: point.ttft_seconds)
+    tpot, ttft = (None if ceiling is None else for_traffic(ceiling, other) for ceiling in (tpot, ttft))
     leading = tpot or ttft
     return SweepResult(
         deployment=None if evidence is None else evidence.name,

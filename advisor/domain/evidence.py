@@ -15,6 +15,7 @@ from .fact import Fact
 from .failure import Failure
 from .histogram import BucketHours, Buckets, Floats, Ints, JointCounts, TokenCounts
 from .length_history import LengthHistory
+from .sweep import Sweep
 
 FlagValue = int | float | str | bool
 FlagSource = Literal[
@@ -30,6 +31,9 @@ FlagSource = Literal[
     "default",
 ]
 Workload = Literal["interactive", "batch"]
+
+UNTOLD = "unknown"
+"""The engine of a deployment of which nothing that was read says what serves it."""
 
 TRUST: tuple[FlagSource, ...] = (
     "server_info",
@@ -214,9 +218,12 @@ COUNTERS = (
     "step_tokens_sum",
     "prefix_queries",
     "prefix_hits",
+    "external_prefix_queries",
+    "external_prefix_hits",
 )
 """Canonical counters of one engine. `itl_*`, `ttft_*`, `queue_*`: histogram sums (seconds) and counts; `steps`: engine
-steps that emitted output; `step_tokens_sum`: tokens booked in them (prompt tokens computed + generated)."""
+steps that emitted output; `step_tokens_sum`: tokens booked in them (prompt tokens computed + generated);
+`external_prefix_*`: lookups of what was not in the engine's own cache, in one on the host or beyond."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -258,7 +265,8 @@ class EngineSeries:
     """One engine (one scheduler: a replica, or one data-parallel rank of it).
 
     lengths: `prompt_tokens` and `output_tokens` histograms over the whole window (lengths survive an epoch).
-    latencies: `ttft`, `itl`, `tpot`, `queue` histograms in seconds over the present epoch.
+    latencies: `ttft`, `itl`, `tpot`, `queue` histograms in seconds over the present epoch, and of blocks of the cache
+    that were evicted `block_reuse_gap` (between two uses) and `block_idle_before_evict` (since the last one).
     epoch_start: UNIX seconds since which flags, version and hardware are not known to have changed.
     lifetime: True when everything was read in one scrape and covers the time since the process started.
     length_hours: the same histograms as `lengths`, hour by hour.
@@ -291,43 +299,6 @@ class HttpOutcomes:
     server_errors: float
 
 
-SloStatistic = Literal["mean", "p99"]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepPoint:
-    """One load level of a sweep. Seconds; None is not reported.
-
-    computed: `concurrency` was not set but follows from throughput and latency (Little's law).
-    at_most: the time per token was not reported; it is no more than `tpot_seconds`, so the level can hold but not fail.
-    """
-
-    concurrency: float
-    tpot_seconds: float
-    ttft_seconds: float | None = None
-    requests_per_second: float | None = None
-    statistic: SloStatistic = "mean"
-    requests: int | None = None
-    computed: bool = False
-    at_most: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """A load test of this deployment at rising concurrency, and where it came from.
-
-    model, engine_version, flags: what it was run on, as far as its results say so. in_flight: concurrency is what a
-    load generator kept in flight, which may be more than the engine had seats for; else it is sequences that ran.
-    """
-
-    points: tuple[SweepPoint, ...]
-    source: str
-    model: str | None = None
-    engine_version: str | None = None
-    flags: Mapping[str, FlagValue] = field(default_factory=dict)
-    in_flight: bool = False
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
     """Everything observed of one deployment over one window. Every part may be missing; what is missing is Unknown.
@@ -335,6 +306,7 @@ class Evidence:
     engines: those that run alike, the most of the deployment; ceilings are taken from them. apart: those that run with
     other settings (canaries, or a rollout under way); their traffic counts, their latencies are of another epoch.
     read_in_part: the metrics' server told less than there is, or may have; so there may be more traffic than is shown.
+    demand_hours: (UNIX seconds of a whole hour, requests per second) that earlier evaluations saw, oldest first.
     """
 
     name: str
@@ -363,6 +335,7 @@ class Evidence:
     rollout: Rollout | None = None
     failure: Failure | None = None
     read_in_part: bool = False
+    demand_hours: tuple[tuple[float, float], ...] = ()
 
     @property
     def every_engine(self) -> tuple[EngineSeries, ...]:

@@ -9,9 +9,18 @@ from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.fact import Fact
 
 _FACTORS = frozenset(
-    {"max_model_len_cost_ratio", "replica_imbalance", "demand_over_capacity", "demand_over_saturated_rate"}
+    {
+        "max_model_len_cost_ratio",
+        "replica_imbalance",
+        "logged_over_finished",
+        "demand_over_capacity",
+        "demand_over_saturated_rate",
+        "kv_pool_growth_at_double_tp",
+    }
 )
 """Ratios that people read as "so many times", not as a share."""
+
+_OF_TIME = frozenset({"time_at_sequence_cap"})
 
 _NOTHING = "unknown"
 
@@ -41,6 +50,11 @@ def tokens(*values: float) -> str:
 def count(*values: float) -> str:
     """A count of sequences, requests or replicas: 16 is `16`; a percentile between two keeps a decimal, `15.4`."""
     return _span(*(_trimmed(f"{v:,.1f}") for v in values))
+
+
+def counted(many: int, thing: str) -> str:
+    """So many of a thing: 1 and `engine` is `1 engine`, 2 `2 engines`."""
+    return f"{many:,} {thing}{'' if many == 1 else 's'}"
 
 
 def size_bytes(*values: float) -> str:
@@ -115,6 +129,16 @@ def figure(name: str, fact: Fact) -> str:
     return span(fact.low, fact.high, unit_of(name))
 
 
+def told(name: str, fact: Fact) -> str:
+    """The figure, and of a share of time what it is a share of: `13 % of the time`, where counters of a single scrape
+    bound it `84-100 % of engine steps since the start`.
+    """
+    if name not in _OF_TIME:
+        return figure(name, fact)
+    in_steps = fact.basis == "computed" and fact.value is None
+    return f"{figure(name, fact)} of {'engine steps since the start' if in_steps else 'the time'}"
+
+
 def interval(name: str, fact: Fact) -> str:
     """The bounds around a known value, `6,190-6,480`; empty where there are none."""
     bounds = span(fact.low, fact.high, unit_of(name))
@@ -140,8 +164,8 @@ def _significant(value: float, *, digits: int = 3) -> str:
 def _percent(value: float) -> str:
     percent = 100 * value
     to_full = abs(100 - percent)
-    if 0 < to_full < 1:
-        # 99.96 % of requests is not all of them, and 100.04 % is more than all.
+    if 0 < to_full < 10:
+        # 99.96 % of requests is not all of them, 100.04 % is more than all, and 98.6 % do not meet a promise of 99 %.
         places = min(6, 1 - math.floor(math.log10(to_full)))
         return _trimmed(f"{percent:.{places}f}")
     if 0 < abs(percent) < 1e-4:

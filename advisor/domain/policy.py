@@ -14,6 +14,7 @@ class Policy:
     kv_overflow_risk: accepted share of requests that the cache has no room for: preemptions / finished.
     step_limit: how far beyond the largest concurrency observed a cap may be proposed.
     demand_headroom: share of a capacity that demand may use up.
+    spare_replicas: how many replicas may fail without being felt, beyond those that demand asks for.
     """
 
     length_percentile: float = 99.9
@@ -21,3 +22,4 @@ class Policy:
     kv_overflow_risk: float = 0.01
     step_limit: float = 1.5
     demand_headroom: float = 0.9
+    spare_replicas: int = 0

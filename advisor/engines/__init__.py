@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from advisor.domain.evidence import FlagValue
+from advisor.domain.evidence import UNTOLD, FlagValue
 
 from .dynamo.metrics import DYNAMO
 from .endpoint import MODELS, VERSION, Endpoint
@@ -22,6 +22,7 @@ from .tgi import flags as tgi_flags
 from .tgi.metrics import TGI
 from .trtllm import flags as trtllm_flags
 from .trtllm.metrics import TRTLLM
+from .untold import UntoldFlags
 from .vllm import endpoints as vllm_endpoints
 from .vllm import flags as vllm_flags
 from .vllm.metrics import VLLM
@@ -75,7 +76,7 @@ _OWN: Mapping[str, OwnFlags] = {
     "trtllm": trtllm_flags.FLAGS,
     "llamacpp": llamacpp_flags.FLAGS,
 }
-_FLAGS: Mapping[str, EngineFlags] = {"vllm": vllm_flags, **_OWN}
+_FLAGS: Mapping[str, EngineFlags] = {"vllm": vllm_flags, **_OWN, UNTOLD: UntoldFlags()}
 
 FLAG_NAMES = frozenset(vllm_flags.FLAGS) | {n for own in _OWN.values() for n in (*own.names, *own.kept)}
 """Every flag that may be stated, under any engine's name for it."""

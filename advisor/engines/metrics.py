@@ -14,7 +14,7 @@ from advisor.domain.evidence import FlagValue
 
 PROCESS_START = "process_start_time_seconds"
 WINDOWED_HISTOGRAMS = ("ttft", "tpot")
-WHOLE_HISTOGRAMS = ("itl", "queue", "prompt_tokens", "output_tokens")
+WHOLE_HISTOGRAMS = ("itl", "queue", "prompt_tokens", "output_tokens", "block_reuse_gap", "block_idle_before_evict")
 
 Settings = Mapping[str, str]
 """What the config series of one engine say: labels of an info series, or a gauge's value under the gauge's name."""
@@ -94,6 +94,7 @@ class EngineMetrics:
     awake: the gauge that is 0 while the engine sleeps, its memory given back; it is present to whoever reads only then.
     role_label: the label that names what part of a request an engine serves, `prefill` or `decode`.
     front_end: these are figures of a router over several engines, so they say nothing of one of them.
+    occasional: histograms and counters that only some settings expose, so that nobody misses them.
     never_tells: fact -> why this engine cannot tell it, and what can.
     """
 
@@ -115,6 +116,7 @@ class EngineMetrics:
     awake: Series | None = None
     role_label: str | None = None
     front_end: bool = False
+    occasional: frozenset[str] = field(default=frozenset())
     never_tells: Mapping[str, str] = field(default_factory=dict)
     flags: Callable[[Settings], Mapping[str, FlagValue]] = no_flags
     pool: Callable[[Settings, int], tuple[int, str] | None] = no_pool

@@ -15,19 +15,24 @@ from advisor.engines import never_tells
 from . import (
     budget_target,
     capacity,
+    context_cost,
     context_limit,
     drift,
     enough_replicas,
     flag_sources,
     fleet_size,
     full_step,
+    growth,
     kv_cache,
     latency,
     latency_ceiling,
     lengths,
     load,
+    log_origin,
+    long_gaps,
     memory_ceiling,
     populations,
+    prefix_cache,
     roles,
     saturation,
     seat_wait,
@@ -39,6 +44,7 @@ from . import (
     step_time,
     throughput_knee,
     token_budget,
+    worst_replica,
 )
 from .kv.drafts import drafted_tokens
 
@@ -54,6 +60,7 @@ FLAG_FACTS = (
 SIZED = (
     "memory_ceiling_guaranteed",
     "memory_ceiling_expected",
+    "memory_ceiling_at_double_tp",
     "latency_ceiling",
     "budget_ceiling",
     "recommended_max_num_seqs",
@@ -102,6 +109,8 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
 
     role = roles.serving_role(evidence)
     known["serving_role"], apart = role, roles.withheld(role)
+    origin = log_origin.facts(evidence)
+    evidence = log_origin.believed(evidence, origin)
 
     def withheld(name: str) -> str | None:
         if passing is not None and name in SIZED:
@@ -116,22 +125,25 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
             told = fact if reason is None else unknown(reason)
             known[name] = told.instead_of(known[name])
 
+    add(origin)
     add(_flags(evidence))
     add(flag_sources.facts(evidence))
     add(_kv(evidence))
     add(lengths.facts(evidence))
     add(context_limit.facts(evidence, policy, known))
     add(start.facts(evidence, known))
-    add(sharding.facts(evidence))
+    add(sharding.facts(evidence, known))
     add(throughput_knee.facts(evidence))
     add({"speculative_tokens": _speculation(evidence)})
     add(load.facts(evidence, known))
-    add(latency.facts(evidence))
+    add(prefix_cache.facts(evidence, known))
+    add(latency.facts(evidence) | worst_replica.facts(evidence))
     step = step_time.fit(evidence)
-    add(step_time.facts(step))
+    add(step_time.facts(step) | context_cost.facts(evidence, known))
     work = full_step.identify(evidence, step)
     add(token_budget.facts(evidence, work, known))
     add(memory_ceiling.facts(evidence, policy, known))
+    add({"memory_ceiling_at_double_tp": sharding.ceiling_at_double_tp(evidence, policy, known)})
     shared = shared_steps.of(evidence, work, known)
     add({"latency_ceiling": latency_ceiling.latency_ceiling(evidence, step, shared)})
     add(sequence_cap.facts(evidence, policy, known))
@@ -140,22 +152,25 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
             "prompts_at_cap_share_of_budget": token_budget.prompts_at_cap(known),
             "prompt_tokens_per_pass": token_budget.prompt_pass(evidence),
             "budget_within_itl": token_budget.budget_within_itl(evidence, known),
+            "budget_within_tpot": long_gaps.budget_within_tpot(evidence),
+            "prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"]),
+            "itl_at_next_cap": step_time.predicted_gap(step, known),
+            "time_at_next_cap": load.time_at_next_cap(evidence, known),
         }
     )
-    add({"prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"])})
-    add({"itl_at_next_cap": step_time.predicted_gap(step, known)})
-    add({"time_at_next_cap": load.time_at_next_cap(evidence, known)})
     add(capacity.facts(evidence, policy, step, known))
     add({"late_share_at_next_cap": seat_wait.late_share(evidence, known)})
-    add(budget_target.facts(evidence, policy, work, known))
     add(saturation.facts(evidence, policy, known))
+    add(budget_target.facts(evidence, policy, work, known))
     add({"recommended_replicas": enough_replicas.recommended_replicas(evidence, known, shared)})
     add(fleet_size.facts(evidence, known))
+    add({name: growth.with_spare(known[name], policy) for name in ("recommended_replicas", "replicas_to_keep")})
     add(drift.facts(evidence, policy))
     cut = populations.cut_of(evidence)
     add(populations.facts(evidence, policy, cut, known))
     add(stalls.facts(evidence, work, cut, known))
-    return FactSheet({name: _dated(name, _reasoned(name, fact, evidence), evidence) for name, fact in known.items()})
+    said = {name: _reasoned(fact, never_tells(evidence.engine, name), origin) for name, fact in known.items()}
+    return FactSheet({name: _dated(name, fact, evidence) for name, fact in said.items()})
 
 
 def _of_whole_requests(name: str, evidence: Evidence) -> bool:
@@ -165,9 +180,9 @@ def _of_whole_requests(name: str, evidence: Evidence) -> bool:
     return name in (*SIZED, "replicas_to_keep", "sequences_demanded", "finish_length_share", *populations.FACTS)
 
 
-def _reasoned(name: str, fact: Fact, evidence: Evidence) -> Fact:
-    """What an engine's metrics can never tell is Unknown for that reason."""
-    reason = never_tells(evidence.engine, name) if fact.is_unknown else None
+def _reasoned(fact: Fact, never: str | None, origin: Mapping[str, Fact]) -> Fact:
+    """What an engine's metrics can never tell is Unknown for that; what a log would tell, for why it is not used."""
+    reason = (never or log_origin.instead(origin, fact.unknown)) if fact.is_unknown else None
     return fact if reason is None else unknown(reason)
 
 
@@ -191,9 +206,8 @@ def _stated(evidence: Evidence, name: str) -> Fact:
 
 
 def _flags(evidence: Evidence) -> dict[str, Fact]:
-    missing = "{0} is in no metric: give a start-up log (--startup-log) or --set {0}=N"
     return {
-        name: unknown(missing.format(name))
+        name: unknown(flag_sources.missing(evidence, name))
         if (value := evidence.number_flag(name)) is None
         else _running(value, evidence.flags[name])
         for name in FLAG_FACTS

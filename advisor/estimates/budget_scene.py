@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
+from advisor.domain.numbers import seconds
 from advisor.domain.policy import Policy
 
-from .capacity import headroom_for
 from .full_step import FullStep
 from .load import engines_per_instance, sequence_cap
-from .token_budget import NO_BUDGET, admitted, mean_work, step_budget
+from .service_rate import headroom_for
+from .token_budget import admitted, mean_work, no_budget, step_budget
+
+LONGEST_GAP = 2.0
+"""A single step may take so many times its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +73,11 @@ def scene_of(evidence: Evidence, policy: Policy, work: FullStep | str, known: Ma
     # A p99 in the last, open bucket is at most as long as the limit.
     long_prompt = long_prompt if long_prompt is not None else known["max_model_len"].number
     if budget is None:
-        return NO_BUDGET
+        return no_budget(evidence)
     if isinstance(work, str):
         return work
+    if refuted := _refuted(work, budget, known):
+        return refuted
     if means is None or means[1] <= 0 or running is None or long_prompt is None:
         return "needs the lengths of requests and how many run at once"
     joint = evidence.best_joint
@@ -95,4 +101,21 @@ def scene_of(evidence: Evidence, policy: Policy, work: FullStep | str, known: Ma
         output=means[1],
         arrivals=demand / engines if demand is not None and engines else None,
         headroom=headroom_for(evidence, policy),
+    )
+
+
+def _refuted(work: FullStep, budget: int, known: Mapping[str, Fact]) -> str | None:
+    """Why a measurement speaks against the parts of a step: one gap in a hundred is far longer than a full step can be.
+
+    Prompts of many budgets are booked in the step that ends them, and a fit then takes them for cheap.
+    """
+    gap, running = known["itl_p99"].floor, known["running_p95"].number
+    if gap is None or running is None:
+        return None
+    longest = work.bounds(running, budget)[1]
+    if gap <= LONGEST_GAP * longest:
+        return None
+    return (
+        f"one gap between tokens in a hundred takes {seconds(gap)} or more, a full step by its parts at most "
+        f"{seconds(longest)}: what a step takes is not understood"
     )

@@ -1,59 +1,39 @@
 """Whether demand fits: arrivals against what one replica serves within its objectives, and the replicas that follow.
 
-A replica with N seats that decode O tokens each at a gap of ITL(N) serves N / (residence) requests a second, where
-residence = prefill steps + O x ITL(N) (Little's law). Worked: 24 seats, 211 tokens at 16.6 ms: 24 / 3.5 s = 6.9/s.
-
-Where the step time is not identified, only the gap at the batch D that was observed is known. The gap grows with the
-batch and so does what a replica serves, hence its capacity at N seats lies between min(N, D) / residence and
-max(N, D) / residence; far from D that is an interval, and never a reason to do with less. It is one, too, where the
-ceilings are only known by bounds: what is served within the objectives lies between what the least and the most of
-these seats serve, and the replicas that carry demand between what the one and the other ask for.
+What a replica serves with its seats taken is in service_rate.py. Where the ceilings are only known by bounds, what is
+served within the objectives lies between what the least and the most of these seats serve, and the replicas that carry
+demand between what the one and the other ask for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-
-from advisor.domain.evidence import Evidence, as_floats
+from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
-from advisor.domain.histogram import Floats
 from advisor.domain.policy import Policy
 
-from .demand import LEAST_SLOTS, NO_DEMAND, arrival_rates, demand_facts
-from .lengths import marginals
+from . import growth
+from .demand import NO_DEMAND, Arrivals, arrivals_of, demand_facts, epoch_start
 from .load import engines_per_instance
 from .measured_capacity import served_within
-from .step_time import REACH, StepTime
-from .token_budget import mean_lengths, step_budget
+from .service_rate import Service, headroom_for, serves_with
+from .step_time import StepTime
 
-SPREAD_HEADROOM = 0.75
 NARROW = 1.25
+LEAST_CHANGE = 0.1
 NO_REPLICAS = "no source tells how many replicas serve"
 NO_CAPACITY = "the capacity at the proposed cap is not known"
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Requests per second that one replica serves with `seats` taken on each of its engines, between two bounds.
-
-    `residence`: seconds that one request then holds its seat. `high` is None where more seats than could be judged
-    would serve more.
-    """
-
-    low: float
-    high: float | None
-    residence: float
-    story: str
-
-
 def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Demand, capacity at the seats that the ceilings allow, and the replicas that carry the one with the other."""
-    rates = arrival_rates(evidence, known["length_coverage"].number)
-    out = demand_facts(rates)
+    arrivals = arrivals_of(evidence, known["length_coverage"].number)
+    present = arrivals.since(epoch_start(evidence))
+    out = demand_facts(arrivals, present)
+    out |= growth.facts(evidence, arrivals, {**known, **out})
     replicas = evidence.replicas or None
     out["replicas"] = (
         unknown(NO_REPLICAS)
@@ -61,16 +41,21 @@ def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mappi
         else measured(replicas, source="engines seen" if evidence.engines else "as stated")
     )
     seats = _seats(evidence, known)
-    service = _service(evidence, step, seats)
+    service = serves_with(evidence, step, seats)
     if service is not None and _more_to_come(known, seats):
         service = replace(service, high=None)
     wanted, headroom = out["demand_requests_per_second_p99"].number, headroom_for(evidence, policy)
     out["sequences_demanded"] = _sequences(wanted, service, replicas)
-    sure = _surely_within(service, _service(evidence, step, _least_seats(known, seats)))
-    out["capacity_requests_per_second_per_replica"] = _capacity(evidence, rates, sure, known)
-    out["demand_over_capacity"] = _pressure(_needed(wanted, service, headroom), replicas)
+    sure = _surely_within(service, serves_with(evidence, step, _least_seats(known, seats)))
+    out["capacity_requests_per_second_per_replica"] = _capacity(evidence, present, sure, known)
+    needed = _needed(wanted, service, headroom)
+    out["demand_over_capacity"] = _pressure(needed, replicas)
+    out["demand_over_capacity_one_down"] = (
+        _pressure(needed, replicas - 1) if replicas and replicas > 1 else unknown("needs two replicas")
+    )
     out |= _at_caps(evidence, step, wanted, replicas, known)
-    out["recommended_replicas"] = _replicas(_needed(wanted, sure, headroom))
+    out["weeks_to_capacity"] = growth.weeks_left(out)
+    out["recommended_replicas"] = _replicas(_needed(out["demand_to_carry"].number, sure, headroom))
     return out
 
 
@@ -105,34 +90,12 @@ def _more_to_come(known: Mapping[str, Fact], seats: float | None) -> bool:
     return seats == following and cap < following < target
 
 
-def _service(evidence: Evidence, step: StepTime | str, seats: float | None) -> Service | None:
-    """What one replica serves with all seats taken; None when lengths, seats or the time of a step are not known."""
-    means = mean_lengths(evidence)
-    if means is None or seats is None:
-        return None
-    engines = engines_per_instance(evidence)
-    if isinstance(step, StepTime):
-        budget = step_budget(evidence)
-        chunks = math.ceil(means[0] / budget) if budget else 1
-        within = min(seats, REACH * step.widest)
-        residence = (means[1] / step.tokens_per_gap + chunks) * step.itl(within)
-        rate = engines * within / residence
-        return Service(rate, rate if within == seats else None, residence, _story(within, residence, engines))
-    gap, batch = _observed_gap(evidence)
-    residence = means[1] * gap
-    if residence <= 0 or batch <= 0:
-        return None
-    low, high = sorted((engines * seats / residence, engines * batch / residence))
-    story = f"{_story(seats, residence, engines)}, at the {batch:,.1f} observed"
-    return Service(low, high, residence, story)
-
-
 def _at_caps(
     evidence: Evidence, step: StepTime | str, demand: float | None, replicas: int | None, known: Mapping[str, Fact]
 ) -> dict[str, Fact]:
     """What the seats of the present and of the next cap serve, whatever the ceilings allow, and demand against it."""
     names = {"capacity_at_cap": "max_num_seqs", "capacity_at_next_cap": "next_max_num_seqs"}
-    serves = {name: _service(evidence, step, known[cap].number) for name, cap in names.items()}
+    serves = {name: serves_with(evidence, step, known[cap].number) for name, cap in names.items()}
     out = {
         name: unknown("needs the cap, lengths and the time of a step")
         if service is None
@@ -146,18 +109,6 @@ def _at_caps(
     return out | {"demand_over_cap_capacity": computed(demand / (replicas * carried), source=story)}
 
 
-def _observed_gap(evidence: Evidence) -> tuple[float, float]:
-    """Mean gap between tokens in seconds, and mean decode batch, over all engines; zeros where they are not known."""
-    rows = [tuple(e.windows.total(name) or 0.0 for name in ("itl_sum", "itl_count", "steps")) for e in evidence.engines]
-    seconds, gaps, steps = np.array([r for r in rows if all(r)]).reshape(-1, 3).sum(axis=0)
-    return (float(seconds / gaps), float(gaps / steps)) if gaps else (0.0, 0.0)
-
-
-def _story(seats: float, residence: float, engines: float) -> str:
-    each = f"{engines:g} engines x " if engines > 1 else ""
-    return f"{each}{seats:,.0f} seats / {residence:.3g} s that a request holds one"
-
-
 def _sequences(demand: float | None, service: Service | None, replicas: int | None) -> Fact:
     if demand is None or replicas is None:
         return unknown(NO_DEMAND if demand is None else NO_REPLICAS)
@@ -167,14 +118,14 @@ def _sequences(demand: float | None, service: Service | None, replicas: int | No
     return computed(demand * service.residence / replicas, source=story)
 
 
-def _capacity(evidence: Evidence, rates: Floats, service: Service | None, known: Mapping[str, Fact]) -> Fact:
+def _capacity(evidence: Evidence, present: Arrivals, service: Service | None, known: Mapping[str, Fact]) -> Fact:
     """Measured first: the busiest slot while the objectives held, else the rate up to which they did; else computed."""
     attained, asked, replicas = known["slo_attainment"].floor, known["slo_target"].number, evidence.replicas
     met = asked is not None and attained is not None and attained >= asked
-    if met and replicas and rates.size >= LEAST_SLOTS:
-        most = float(rates.max()) / replicas
+    if met and replicas and present.told:
+        most = float(present.per_second.max()) / replicas
         story = "busiest 5 minutes, objectives met; never seen failing"
-        return measured(None, low=most, n=int(rates.size), source=story)
+        return measured(None, low=most, n=int(present.start.size), source=story)
     served = served_within(evidence) if asked is not None else None
     if served is not None:
         each = engines_per_instance(evidence)
@@ -185,10 +136,29 @@ def _capacity(evidence: Evidence, rates: Floats, service: Service | None, known:
         if service is not None and service.low > NARROW * value:
             # Slots of an overload finish no more than good ones: where they fail says little of the rate that holds.
             return computed(None, low=value, high=service.low, n=served.requests, source=story + computed_too)
-        return measured(value, low=value, high=fails, n=served.requests, source=story + computed_too)
+        seen = measured(value, low=value, high=fails, n=served.requests, source=story + computed_too)
+        return seen if service is None else seen.instead_of(_within(service.low, service.high, service.story))
     if service is None:
         return unknown("needs the step time (engine metrics over time) and a cap to judge")
-    return _within(service.low, service.high, service.story)
+    return _missed(present, replicas, service, known) or _within(service.low, service.high, service.story)
+
+
+def _missed(present: Arrivals, replicas: int | None, service: Service, known: Mapping[str, Fact]) -> Fact | None:
+    """Where the objectives are missed with the flags that are proposed, seats tell no rate within them."""
+    most, asked = known["slo_attainment"].ceiling, known["slo_target"].number
+    if most is None or asked is None or most >= asked or not replicas or not present.told or not _stays(known):
+        return None
+    busiest = float(present.per_second.max()) / replicas
+    if service.low <= busiest:
+        return None
+    story = f"busiest 5 minutes, objectives missed; seats alone would serve {service.low:.3g}/s"
+    return measured(None, high=busiest, n=int(present.start.size), source=story)
+
+
+def _stays(known: Mapping[str, Fact]) -> bool:
+    """Whether the cap that runs is the one proposed, so that what was observed is of the proposal too."""
+    cap, following = known["max_num_seqs"].number, known["next_max_num_seqs"].number
+    return cap is not None and following is not None and abs(following - cap) < LEAST_CHANGE * cap
 
 
 def _needed(demand: float | None, service: Service | None, headroom: float) -> Fact:
@@ -219,19 +189,3 @@ def _replicas(needed: Fact) -> Fact:
         return unknown(needed.unknown or NO_CAPACITY)
     parts = [None if x is None else max(math.ceil(x - 1e-9), 1) for x in (needed.number, needed.low, needed.high)]
     return computed(parts[0], low=parts[1], high=parts[2], source=f"{needed.source}, rounded up")
-
-
-def headroom_for(evidence: Evidence, policy: Policy) -> float:
-    """Share of a capacity that demand may use: less where output lengths vary by more than their mean."""
-    joint = evidence.best_joint
-    _, buckets = marginals(evidence)
-    if joint is not None and joint.n:
-        outputs, weights = joint.output.astype(float), as_floats(joint.counts)
-    elif buckets is not None and buckets.edges.size:
-        edges = np.concatenate([[0.0], buckets.edges, buckets.edges[-1:]])
-        outputs, weights = (edges[:-1] + edges[1:]) / 2, buckets.counts
-    else:
-        return policy.demand_headroom
-    mean = float(np.average(outputs, weights=weights))
-    sd = math.sqrt(float(np.average((outputs - mean) ** 2, weights=weights)))
-    return min(SPREAD_HEADROOM, policy.demand_headroom) if sd > mean else policy.demand_headroom

@@ -11,7 +11,7 @@ from advisor.domain.exported import ExportedLengths
 from advisor.domain.fact import Fact, computed, measured, unknown
 
 from . import lengths
-from .length_sample import believed_agents
+from .length_sample import TELL_LENGTHS, believed_agents
 
 HOUR, DAY = 3600.0, 86400.0
 MOST_COVERAGE = 1.1
@@ -44,7 +44,7 @@ def _refused_now(evidence: Evidence) -> Fact:
         return measured(
             None, low=0.0, high=most, n=n, source="http_requests_total: 4xx mixes refusals with other errors"
         )
-    return unknown("no source counts refused requests: give a request log (--logs) or scrape http_requests_total")
+    return unknown(f"no source counts refused requests: give {TELL_LENGTHS}, or scrape http_requests_total")
 
 
 def _cut_share(evidence: Evidence, limit: int | None) -> Fact:
@@ -64,7 +64,7 @@ def _cut_share(evidence: Evidence, limit: int | None) -> Fact:
     told = [(every, cut) for every, cut in pairs if every is not None and cut is not None]
     finished = sum(every for every, _ in told)
     if finished <= 0:
-        return unknown("no finished requests seen: give a request log (--logs) or engine metrics")
+        return unknown(f"no finished requests seen: give {TELL_LENGTHS}, or engine metrics")
     most = min(sum(cut for _, cut in told) / finished, 1.0)
     if most == 0:
         return measured(0.0, n=round(finished), source="request_success_total: none finished for length")
@@ -92,7 +92,7 @@ def _coverage(evidence: Evidence) -> Fact:
     elif evidence.log is not None and evidence.log.served.n:
         name, served = "the log", float(evidence.log.served.n)
     else:
-        return unknown("no request log with token counts (--logs)")
+        return unknown(f"no requests with token counts: give {TELL_LENGTHS}")
     if prompt is None:
         return unknown(f"no engine metrics to compare {name} with (--prometheus)")
     share = served / prompt.n
@@ -110,6 +110,6 @@ def _observed_days(evidence: Evidence) -> Fact:
     if agents is not None:
         return measured(agents.span_seconds / DAY, source=agents.source)
     if evidence.log is None or evidence.log.last_seconds <= evidence.log.first_seconds:
-        return unknown("no request log (--logs)")
+        return unknown(f"no requests with token counts: give {TELL_LENGTHS}")
     hours = math.ceil((evidence.log.last_seconds - evidence.log.first_seconds) / HOUR)
     return measured(hours * HOUR / DAY, source=evidence.log.source)

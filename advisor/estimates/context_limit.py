@@ -19,7 +19,7 @@ from advisor.engines import flags_of
 from . import censoring, length_bound, lengths
 from .kv.config_fields import language_part
 from .length_bound import Bound
-from .length_sample import LengthSample, length_sample
+from .length_sample import TELL_LENGTHS, LengthSample, length_sample
 
 STEP = 1024
 STRETCHED = ("yarn", "linear", "dynamic")
@@ -210,7 +210,7 @@ def _alternative(needed: TokenCounts, value: int) -> str:
 
 def _refused_at(evidence: Evidence, recommended: Fact, sample: LengthSample | None) -> Fact:
     if sample is None or recommended.number is None:
-        return unknown("needs lengths of single requests: give a request log (--logs)")
+        return unknown(f"needs lengths of single requests: give {TELL_LENGTHS}")
     needed, unsaid = sample.needs, sample.unsaid
     above, every = needed.above(recommended.number), needed.n + unsaid
     story = f"{above:,} of {every:,} requests are longer"

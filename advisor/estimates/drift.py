@@ -29,7 +29,7 @@ from advisor.domain.policy import Policy
 
 from . import lengths
 from .effective_sample import design_effect, scatter
-from .length_sample import length_sample
+from .length_sample import TELL_LENGTHS, length_sample
 from .length_slots import Slots
 
 HOUR, DAY, WEEK = 3600.0, 86_400.0, 7 * 86_400.0
@@ -70,7 +70,7 @@ def facts(evidence: Evidence, policy: Policy) -> Mapping[str, Fact]:
     tables = _tables(evidence)
     shifts = [(s, of) for of, slots in tables.items() if (s := largest_shift(slots, policy.length_percentile))]
     if not tables:
-        return dict.fromkeys(FACTS, unknown("needs request lengths over time: a log (--logs) or engine metrics"))
+        return dict.fromkeys(FACTS, unknown(f"needs request lengths over time: {TELL_LENGTHS}, or engine metrics"))
     if not shifts:
         few = f"too few requests to compare earlier with later ones ({LEAST_REQUESTS} each)"
         return dict.fromkeys(FACTS, unknown(few))

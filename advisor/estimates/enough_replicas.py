@@ -4,8 +4,8 @@ What prompts do to those who decode in the same steps (`shared_steps`) falls onl
 replica. Replicas are added, from those that capacity asks for, until few enough answers are slowed at demand p99. Where
 more miss now than the time of a step tells, as many times more are taken to miss with more replicas. Where it tells
 less than a fifth of the misses, or first tokens are late, the misses themselves ask for replicas first
-(`missed_share`). Where not even twice as many replicas do, no number is given but "at least what demand asks for":
-another remedy helps more.
+(`missed_share`). Where one replica is far busier than the others they miss on that one, and ask for nothing. Where not
+even twice as many replicas do, no number is given but "at least what demand asks for": another remedy helps more.
 
 Worked: 30 % miss and 23 % are told, 1.3 times as many. Two replicas leave 1.5 % x 1.3, three 0.48 % x 1.3 = 0.6 %;
 where 1 % may miss, three.
@@ -20,6 +20,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed
 
 from . import missed_share
+from .growth import FAULTY
 from .load import engines_per_instance
 from .shared_steps import SharedSteps
 
@@ -30,7 +31,9 @@ REMEDY = "a smaller token budget or a pool for long prompts helps, more replicas
 
 def recommended_replicas(evidence: Evidence, known: Mapping[str, Fact], shared: SharedSteps | None) -> Fact:
     """The replicas that capacity asks for, or more where the misses do or the time of a step."""
-    demand, present = known["demand_requests_per_second_p99"].number, known["replicas"].number
+    demand, present = known["demand_to_carry"].number, known["replicas"].number
+    if (known["replica_imbalance"].number or 1.0) >= FAULTY:
+        return known["recommended_replicas"]
     target, allowed = evidence.slo.tpot_seconds, 1 - evidence.slo.share
     if shared is None or target is None or not demand or not present:
         return missed_share.recommended_replicas(known)

@@ -44,6 +44,13 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
     return {"flags_in_dispute": found, "disputed_flags": replace(found, value=told)}
 
 
+def missing(evidence: Evidence, flag: str) -> str:
+    """What would tell a flag that nobody tells; where a start-up log was read, not another one."""
+    if any(known.source == "startup_log" for known in evidence.flags.values()):
+        return f"{flag} is in no metric, and the start-up log given does not print it: --set {flag}=N"
+    return f"{flag} is in no metric: give a start-up log (--startup-log) or --set {flag}=N"
+
+
 def _is_dispute(one: Disagreement) -> bool:
     """Between sources of two kinds, one of them of what runs. Replicas that differ from each other are canaries."""
     kinds = {one.believed.source, one.other.source}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 
+from .growth import sure_growth
 from .load import engines_per_instance
 from .measured_capacity import served_within
 
@@ -32,8 +33,10 @@ def _to_keep(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
     if served is None:
         return unknown("no 5-minute rate was seen to hold the objectives: needs objectives and latency histograms")
     each = served.holds * engines_per_instance(evidence)
-    needed = math.ceil(demand * max(uneven or 1.0, 1.0) / each - 1e-9)
+    grown = sure_growth(known["demand_growth_per_week"])
+    needed = math.ceil(demand * grown * max(uneven or 1.0, 1.0) / each - 1e-9)
     story = f"{demand:.3g} requests/s x {uneven or 1.0:.2f} imbalance / {each:.3g}/s seen within the objectives"
+    story += f", x {grown:.2f} growth of a week" if grown > 1 else ""
     if replicas > 1 and needed < 2:
         return computed(2, source=f"{story}; not below two, so that one may fail")
     return computed(max(needed, 1), source=story)

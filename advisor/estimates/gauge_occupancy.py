@@ -5,6 +5,9 @@
 Prompts that share a prefix hold it once, so y = s0 + mu n with s0 above 0: s0 is what they share, and the slope is what
 one more sequence takes. Ten stretches of time tell how sure s0 is. Worked: 4,000 tokens shared and 500 each read 5,000
 with 2 running and 9,000 with 10: not 2,500 or 900 a sequence.
+
+A cache that is as full with few running as with many while nobody waits is kept full on purpose, as offload does: it
+tells nothing of sequences.
 """
 
 from __future__ import annotations
@@ -21,16 +24,20 @@ from .reservation import GAUGES, Occupancy
 
 LEAST_SCRAPES = 500
 LEAST_RUNNING = 3
+LEAST_CALM = 100
 STRETCHES = 10
 SURE = 4.0
 LEAST_SPREAD = 1.5
 LEAST_SHARED = 0.02
 MOST_UNSURE = 0.15
+FULL = 0.9
+NO_LESS = 0.95
 
 
 def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
     """Occupancy from the scrapes of all engines that run alike, or None where they are too few."""
-    parts = [_pairs(engine) for engine in evidence.engines if engine.samples.kv_usage is not None]
+    shown = [engine for engine in evidence.engines if engine.samples.kv_usage is not None]
+    parts = [_pairs(engine) for engine in shown if not kept_full(engine)]
     if pool.number is None or not parts:
         return None
     n = np.concatenate([p[0] for p in parts])
@@ -43,6 +50,25 @@ def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
     mean = float((y - shared).sum() / n.sum())
     sd = math.sqrt(float(np.mean((y - shared - mean * n) ** 2 / n)))
     return Occupancy(mean, sd, int(n.size), GAUGES, shared=shared) if mean > 0 else None
+
+
+def kept_full(engine: EngineSeries) -> bool:
+    """Whether the cache is full on purpose: nobody waits, and with a third fewer running it is as full as before.
+
+    Where mostly nothing runs a full cache is no purpose, but a leak.
+    """
+    usage, running = engine.samples.kv_usage, engine.samples.running
+    if usage is None:
+        return False
+    busy = np.isfinite(usage) & (running > 0)
+    calm = busy & (engine.samples.waiting == 0)
+    if calm.sum() < LEAST_CALM or 2 * busy.sum() < running.size:
+        return False
+    few, many = np.quantile(running[calm], [0.25, 0.75])
+    if many < LEAST_SPREAD * few:
+        return False
+    with_few, with_many = (float(usage[calm & side].mean()) for side in (running <= few, running >= many))
+    return with_few >= max(FULL, NO_LESS * with_many)
 
 
 def _pairs(engine: EngineSeries) -> tuple[Floats, Floats]:

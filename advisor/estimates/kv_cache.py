@@ -9,8 +9,8 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 
 from .kv.layers import UnknownLayoutError
-from .kv.layouts import Layout, layouts, ranks_of, restated_layouts, shares_blocks, stated_layouts
-from .kv.memory import cache_memory, memory_left
+from .kv.layouts import Layout, layouts, ranks_of, shares_blocks, stated_layouts
+from .kv.memory import cache_memory
 
 _RESOLVE = "state kv_per_token, or rely on the pool that the engine reports"
 
@@ -61,32 +61,16 @@ def kv_pool_tokens_predicted(evidence: Evidence) -> Fact:
     block_size is known.
     """
     try:
-        found = _layouts(evidence)
+        found = present_layouts(evidence)
     except UnknownLayoutError as reason:
         return unknown(f"{reason}: {_RESOLVE}")
     blocks = evidence.count_flag("num_gpu_blocks_override") if evidence.engine == "vllm" else None
     if blocks is None:
-        return _pool(found, cache_memory(evidence), ranks_of(evidence))
+        return pool_in(found, cache_memory(evidence), ranks_of(evidence))
     pools = {layout.tokens_of(blocks) for layout in found}
     if evidence.count_flag("block_size") is None or len(pools) > 1:
         return unknown("num_gpu_blocks_override is set, but not what a block holds: state block_size and the version")
     return computed(pools.pop(), source=f"{blocks:,} blocks by num_gpu_blocks_override")
-
-
-def kv_pool_tokens_sharded(evidence: Evidence, tensor: int) -> Fact:
-    """The pool of one engine if it ran at another tensor parallelism, from total memory.
-
-    Each GPU then holds 1/TP of the weights, and the freed part becomes cache; latents and KV heads that do not divide
-    are kept once more on every further rank, and take their part. 70 GB of weights on 4 x 80 GB at 92 %, 8 GB of
-    headroom: 192.4 GB; on 8 GPUs 8 x (73.6 - 8.75 - 8) = 454.8 GB. From a stated kv_per_token alone the heads are taken
-    to divide, and the low bound is that they do not.
-    """
-    pipeline = evidence.count_flag("pipeline_parallel_size") or 1
-    try:
-        found = layouts(evidence, tensor) if evidence.model.config else restated_layouts(evidence, tensor)
-    except UnknownLayoutError as reason:
-        return unknown(f"{reason}: {_RESOLVE}")
-    return _pool(found, memory_left(evidence, tensor * pipeline), tensor * pipeline)
 
 
 def sequences_of_length(evidence: Evidence, tokens: float) -> Fact:
@@ -115,7 +99,7 @@ def sequences_of_length(evidence: Evidence, tokens: float) -> Fact:
 
 def kv_pool_relative_error(evidence: Evidence) -> Fact:
     """(predicted - reported) / reported, signed; with the interval that the prediction has."""
-    predicted, reported = kv_pool_tokens_predicted(evidence), _as_printed(evidence)
+    predicted, reported = kv_pool_tokens_predicted(evidence), printed_pool(evidence)
     if predicted.is_unknown or not reported.number:
         return unknown(predicted.unknown or reported.unknown or "the reported pool is empty")
     pool = reported.number
@@ -139,7 +123,7 @@ def kv_pool_disagreement(relative_error: Fact) -> Fact:
     return computed(max(low, -high, 0.0), source=relative_error.source or "relative error")
 
 
-def _as_printed(evidence: Evidence) -> Fact:
+def printed_pool(evidence: Evidence) -> Fact:
     """The reported pool; one in nominal tokens as the start-up log would print it."""
     pool = evidence.reported_pool
     if pool is None or not pool.nominal or not shares_blocks(evidence):
@@ -153,11 +137,12 @@ def _as_printed(evidence: Evidence) -> Fact:
     return measured(printed.pop(), source=pool.source)
 
 
-def _layouts(evidence: Evidence) -> Sequence[Layout]:
+def present_layouts(evidence: Evidence) -> Sequence[Layout]:
+    """What the cache of this engine may look like. Raises UnknownLayoutError where that is not known."""
     return layouts(evidence) if evidence.model.kv_bytes_per_token is None else stated_layouts(evidence)
 
 
-def _pool(found: Sequence[Layout], memory: Fact, ranks: int) -> Fact:
+def pool_in(found: Sequence[Layout], memory: Fact, ranks: int) -> Fact:
     """The pool for that much memory over all ranks: a figure where memory and layout are known, and its bounds."""
     if memory.is_unknown:
         return memory

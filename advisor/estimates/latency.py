@@ -6,11 +6,15 @@ given, the share that met both lies between max(0, a + b - 1) and min(a, b) (Fre
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from advisor.domain.evidence import Evidence, LatencySample
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Buckets, Floats, Ints
+
+from .lengths import marginals
 
 NO_LATENCY = (
     "no latencies: give engine metrics (--prometheus, --engine) or a request log with ttft and duration (--logs)"
@@ -113,6 +117,8 @@ def _every(evidence: Evidence, parts: list[Share | None]) -> Fact:
 def _share(evidence: Evidence, name: str, target: float | None) -> Share | None:
     if target is None:
         return None
+    if name == "tpot" and (answers := _of_one_token(evidence)):
+        return 1.0, 1.0, answers, "no answer has two tokens, so none has a time per token"
     sample = _logged(evidence)
     if sample is not None and evidence.log is not None:
         values = sample.tpot_seconds if name == "tpot" else sample.ttft_seconds
@@ -125,6 +131,18 @@ def _share(evidence: Evidence, name: str, target: float | None) -> Share | None:
         return None
     low, high = buckets.share_within(target)
     return low, high, round(buckets.n), "histogram buckets"
+
+
+def _of_one_token(evidence: Evidence) -> int:
+    """How many answers there are, where none has two tokens; else 0."""
+    joint, (_, outputs) = evidence.best_joint, marginals(evidence)
+    if joint is not None and joint.n:
+        n, longer = joint.n, int(joint.counts[joint.output > 1].sum())
+    elif outputs is not None and outputs.n:
+        n, longer = round(outputs.n), math.ceil(outputs.n * (1 - outputs.share_within(1.0)[0]) - 1e-9)
+    else:
+        return 0
+    return n if n >= LEAST_REQUESTS and not longer else 0
 
 
 def _logged(evidence: Evidence) -> LatencySample | None:

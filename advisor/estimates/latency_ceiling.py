@@ -20,16 +20,29 @@ from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats, Ints
 
 from .latency import merged
+from .length_change import first_alike, length_change
 from .load import engines_per_instance, mean_decode_batch, sequence_cap
+from .long_gaps import by_prompts
 from .shared_steps import SharedSteps
 from .step_time import REACH, StepTime
 from .sweep_ceiling import from_sweep, on_one_engine
+from .sweep_lengths import for_traffic, on_other_lengths
 
 LEAST_AT_LEVEL = 50
 LIKELY = 0.01
 LEAST_WINDOW_REQUESTS = 5
 MOST_BATCH = 1e6
 ALIKE = 1.25
+MOST_HEAVIER = 1.1
+"""Where requests ask more than that many times what the mean of all did, what a log measured over all is not theirs."""
+NOT_MEASURED = (
+    "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine metrics over "
+    "time (--prometheus), or a sweep (--sweep)"
+)
+NOT_APART = (
+    "their time per token by concurrency is not told apart from earlier ones': engine metrics over time (--prometheus) "
+    "would tell it, or the time since alone (--since)"
+)
 PASSED_THROUGH = 0.05
 """Levels with fewer of the requests were only passed on the way to others: more prompts come then than answers end."""
 
@@ -41,15 +54,29 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str, shared: SharedStep
         return unknown("batch work promises no time per token: no latency ceiling")
     if target is None:
         return unknown("no time-per-token objective is given (--slo-tpot)")
-    if (sweep := on_one_engine(evidence)) is not None:
+    sweep = on_one_engine(evidence)
+    other = None if sweep is None else on_other_lengths(sweep, evidence)
+    if sweep is not None and other is None:
         return from_sweep(sweep, target)
-    live = _from_log(evidence, target) or _from_windows(evidence, target, step) or _from_lifetime(evidence, target)
-    if live is None:
-        return unknown(
-            "latency by concurrency was not measured: give a request log with ttft and duration (--logs), engine "
-            "metrics over time (--prometheus), or a sweep (--sweep)"
-        )
-    return _beside(live, _by_step(evidence, target, step, shared))
+    live = _live(evidence, target, step)
+    if sweep is None and (why := by_prompts(evidence, target, live)):
+        return unknown(why)
+    if live.is_unknown:
+        return live if sweep is None else for_traffic(from_sweep(sweep, target), other)
+    ceiling = _beside(live, _by_step(evidence, target, step, shared))
+    return ceiling if other is None else replace(ceiling, source=f"{ceiling.source}; no sweep, as {other.told}")
+
+
+def _live(evidence: Evidence, target: float, step: StepTime | str) -> Fact:
+    """By the traffic; once requests ask more of a step a log, which does not tell when it was, says nothing of them."""
+    change = length_change(evidence)
+    since = _from_windows(evidence, target, step)
+    if change is not None and change.heavier > MOST_HEAVIER:
+        if since is None:
+            return unknown(f"{change.told}: {NOT_APART}")
+        return since if since.is_unknown else replace(since, source=f"{since.source}; measured since {change.told}")
+    live = _from_log(evidence, target) or since or _from_lifetime(evidence, target)
+    return unknown(NOT_MEASURED) if live is None else live
 
 
 def _by_step(evidence: Evidence, target: float, step: StepTime | str, shared: SharedSteps | None) -> Fact | None:
@@ -186,7 +213,10 @@ def _from_windows(evidence: Evidence, target: float, step: StepTime | str) -> Fa
         return computed(None, low=best, n=n, source=f"{story}; never seen failing")
     if isinstance(step, str):
         return computed(None, low=best or 0, n=n, source=f"{story}; step time not identified: {step}")
-    most = max(math.floor(step.sequences_within(target)), 1)
+    most = math.floor(step.sequences_within(target))
+    if most < 1:
+        alone = step.itl(1.0) / step.tokens_per_gap
+        return unknown(f"{story}: one sequence alone takes {alone * 1e3:.3g} ms a token: not a matter of concurrency")
     story += f"; the mean gap alone reaches {target * 1e3:g} ms at {most:,}"
     return computed(None, low=min(best or 0, most), high=most, n=n, source=story)
 
@@ -212,6 +242,7 @@ def _windows(evidence: Evidence, target: float) -> tuple[Floats, Floats, Floats]
         under = w.tpot_edges <= target * (1 + 1e-9)
         batch, finished = _batches(engine), w.tpot.sum(axis=1)
         use = np.isfinite(finished) & (finished >= LEAST_WINDOW_REQUESTS) & (batch <= MOST_BATCH)
+        use[: first_alike(engine)] = False
         least = w.tpot[:, :-1][:, under].sum(axis=1)
         rows += zip(batch[use], finished[use], least[use], strict=True)
     table = np.array(rows, dtype=float).reshape(-1, 3)

@@ -17,6 +17,9 @@ from advisor.domain.histogram import Buckets, TokenCounts
 from .length_slots import Slots
 
 IN_BUCKETS = "to the bucket, 4.4 %"
+TELL_LENGTHS = "a request log (--logs), sql or the exporter"
+TELL_PAIRS = "a request log (--logs) or sql"
+"""What to connect for lengths, and where prompt and output of one request have to be known together."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -24,10 +24,10 @@ from advisor.domain.exported import ExportedLengths, Quantity
 from advisor.domain.fact import Fact, measured, unknown
 from advisor.domain.histogram import Buckets, TokenCounts
 
-from .length_sample import IN_BUCKETS, believed_agents
+from .length_sample import IN_BUCKETS, TELL_LENGTHS, believed_agents
 
 PERCENTILES: Mapping[str, float] = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9}
-NO_LENGTHS = "no request lengths: give a request log (--logs) or engine metrics (--prometheus, --engine)"
+NO_LENGTHS = f"no request lengths: give {TELL_LENGTHS}, or engine metrics (--prometheus, --engine)"
 
 AGENTS_KINDS: tuple[Quantity, ...] = ("prompt", "output", "total")
 

@@ -17,10 +17,13 @@ from advisor.domain.histogram import Floats
 from advisor.engines.admission import reserve
 
 from .context_limit import present_limit
+from .flag_sources import missing
+from .gauge_occupancy import kept_full
+from .length_sample import believed_agents
 
 LEAST_SCRAPES = 30
 NO_METRICS = "no engine metrics over time: give --prometheus"
-NO_CAP = "max_num_seqs is in no metric: give a start-up log (--startup-log) or --set max_num_seqs=N"
+KEPT_FULL = "the cache is full whatever runs, as offload keeps it: usage tells nothing of requests"
 LEAST_QUEUE_SECONDS = 0.05
 RUNNING = ("server_info", "models_endpoint", "startup_log", "process", "metrics")
 
@@ -37,7 +40,7 @@ def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
         "waiting_share": _share((gauges.waiting > 0).astype(float), "num_requests_waiting above 0"),
         "kv_usage_p95": _kv_usage(evidence, gauges, known, cap),
         "time_at_sequence_cap": _at_cap(evidence, gauges, cap),
-        "time_at_full_seats": _full(gauges, cap),
+        "time_at_full_seats": _full(evidence, gauges, cap),
         "preempted_share": _preempted(evidence),
         "queue_share_of_ttft": _ratio(evidence, "queue_sum", "ttft_sum", "request_queue_time / time_to_first_token"),
         "prefix_cache_hit_rate": _hit_rate(evidence),
@@ -96,14 +99,25 @@ class _Gauges:
 
 
 def _observed(evidence: Evidence) -> Fact:
-    spans = [e.windows.end[-1] - e.windows.start[0] for e in evidence.engines if e.windows.end.size]
+    spans = [span for e in evidence.engines if (span := _span_seconds(e)) is not None]
     if spans:
-        return measured(float(max(spans)), source="engine metrics of the present epoch")
+        return measured(max(spans), source="engine metrics of the present epoch")
     if evidence.log and evidence.log.requests:
         return measured(evidence.log.last_seconds - evidence.log.first_seconds, source=evidence.log.source)
+    agents = believed_agents(evidence)
+    if agents is not None:
+        return measured(agents.span_seconds, source=agents.source)
     if evidence.failure is None and any(flag.source in RUNNING for flag in evidence.flags.values()):
         return measured(0.0, source="a server runs, but no traffic was read")
     return unknown("nothing that runs was observed")
+
+
+def _span_seconds(engine: EngineSeries) -> float | None:
+    """Of its counters, else of its gauges: the engine's own log tells these alone."""
+    windows, time = engine.windows, engine.samples.time
+    if windows.end.size:
+        return float(windows.end[-1] - windows.start[0])
+    return float(time[-1] - time[0]) if time.size else None
 
 
 def _percentile(values: Floats, q: float, source: str) -> Fact:
@@ -136,6 +150,8 @@ def _running_max(evidence: Evidence, gauges: _Gauges) -> Fact:
 
 
 def _kv_usage(evidence: Evidence, gauges: _Gauges, known: Mapping[str, Fact], cap: int | None) -> Fact:
+    if evidence.engines and all(map(kept_full, evidence.engines)):
+        return unknown(KEPT_FULL)
     over_time = _percentile(gauges.kv_usage, 95, "kv_cache_usage_perc")
     limit, pool = present_limit(evidence), known["kv_pool_tokens"].number
     if not over_time.is_unknown or cap is None or limit is None or not pool or not evidence.engines:
@@ -149,7 +165,7 @@ def _kv_usage(evidence: Evidence, gauges: _Gauges, known: Mapping[str, Fact], ca
 
 def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     if cap is None:
-        return unknown(NO_CAP)
+        return unknown(missing(evidence, "max_num_seqs"))
     if gauges.running.size >= LEAST_SCRAPES:
         pinned = (gauges.running >= cap) & (gauges.waiting > 0)
         return measured(float(pinned.mean()), n=int(pinned.size), source=f"running at {cap} while requests wait")
@@ -162,10 +178,10 @@ def _at_cap(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     return unknown(f"{gauges.running.size} scrapes; {LEAST_SCRAPES} are needed: {NO_METRICS}")
 
 
-def _full(gauges: _Gauges, cap: int | None) -> Fact:
+def _full(evidence: Evidence, gauges: _Gauges, cap: int | None) -> Fact:
     """Waiting or not: seats that are all taken for a moment are a queue that a slightly larger burst would see."""
     if cap is None:
-        return unknown(NO_CAP)
+        return unknown(missing(evidence, "max_num_seqs"))
     return _share((gauges.running >= cap).astype(float), f"running at {cap}")
 
 

@@ -53,11 +53,8 @@ class Room:
 
 def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """Both memory ceilings and the mean cache of a sequence."""
-    pool = known["kv_pool_tokens"] if known["kv_pool_tokens"].number else known["kv_pool_tokens_predicted"]
-    mixed = shares_blocks(evidence)
-    lengths_told = None if mixed else from_joint(evidence)
-    told = [o for o in (lengths_told, from_gauges(evidence, pool)) if o is not None]
-    estimates = reservation.as_admitted(evidence, told)
+    pool, mixed = _pool(known), shares_blocks(evidence)
+    estimates = _occupancies(evidence, pool)
     out = {"memory_ceiling_guaranteed": _guaranteed(evidence, pool, known)}
     if pool.number is None:
         out["memory_ceiling_expected"] = unknown(_no_pool(pool))
@@ -72,6 +69,14 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
         out["memory_ceiling_expected"] = _expected(estimates, _room(evidence, policy, pool.number, known))
     out["kv_tokens_per_sequence"] = _per_sequence(estimates)
     return out
+
+
+def expected_in(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], tokens: float) -> Fact:
+    """The expected ceiling of a pool of so many tokens, were sequences to hold what they hold in the present one."""
+    estimates = _occupancies(evidence, _pool(known))
+    if not estimates:
+        return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")
+    return _expected(estimates, _room(evidence, policy, tokens, known))
 
 
 def accepted_risk(evidence: Evidence, policy: Policy) -> float:
@@ -97,6 +102,17 @@ def from_joint(evidence: Evidence) -> Occupancy | None:
     return Occupancy(mean + (block - 1) / 2, sd, joint.n, "prompt and output of each logged request")
 
 
+def _pool(known: Mapping[str, Fact]) -> Fact:
+    return known["kv_pool_tokens"] if known["kv_pool_tokens"].number else known["kv_pool_tokens_predicted"]
+
+
+def _occupancies(evidence: Evidence, pool: Fact) -> list[Occupancy]:
+    """What a sequence holds, as admission counts it: from lengths where these tell it, and from gauges."""
+    from_lengths = None if shares_blocks(evidence) else from_joint(evidence)
+    told = [o for o in (from_lengths, from_gauges(evidence, pool)) if o is not None]
+    return reservation.as_admitted(evidence, told)
+
+
 def _room(evidence: Evidence, policy: Policy, pool: float, known: Mapping[str, Fact]) -> Room:
     joint = None if shares_blocks(evidence) else _joint(evidence)
     budget, kept_free = step_budget(evidence) or DEFAULT_BUDGET, evidence.flag("watermark")
@@ -119,7 +135,7 @@ def _growth(evidence: Evidence, known: Mapping[str, Fact]) -> Growth | None:
 
 
 def _expected(estimates: list[Occupancy], room: Room) -> Fact:
-    """The believed estimate's ceiling; the other one, and what parts them, is in the source."""
+    """The believed estimate's ceiling; what parts the two is in the source, and the other one is kept beside it."""
     ceilings = [(_ceiling(o, room), o) for o in estimates]
     value, believed, why = _believed(ceilings)
     free = room.tokens - believed.shared
@@ -134,7 +150,11 @@ def _expected(estimates: list[Occupancy], room: Room) -> Fact:
         story.append(note)
     if value < 1:
         return unknown(f"not one fits {free:,.0f} tokens of cache: {_held(believed)}; is the pool of these engines?")
-    return computed(value, n=believed.n, source="; ".join(story))
+    told = computed(value, n=believed.n, source="; ".join(story))
+    for other, occupancy in ceilings:
+        if occupancy is not believed:
+            told = told.instead_of(computed(other, n=occupancy.n, source=_held(occupancy)))
+    return told
 
 
 def _held(occupancy: Occupancy) -> str:

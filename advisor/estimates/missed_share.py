@@ -7,19 +7,24 @@ nine of ten by 4.6 or more, in the middle by 10. Eight, the cube, is taken:
 
     replicas = present x (missed / allowed)^(1/3)
 
-Worked: 2 replicas, 22 % miss, 1 % may: 2 x 22^(1/3) = 5.6, so 6. Where more than 70 % miss, they miss in a queue that
-never drains, and that ends at once where demand fits: what was served while saturated decides, not the cube.
+Worked: 2 replicas, 22 % miss, 1 % may: 2 x 22^(1/3) = 5.6, so 6. Where demand surely exceeds capacity most misses end
+once it fits, far quicker than by the cube: one replica more than capacity asks for is the most. Where more than 70 %
+miss, they miss in a queue that never drains, and that ends at once where demand fits: what was served while saturated
+decides, not the cube. Where more than half are preempted, they miss because their work is done twice, and that ends as
+soon as what runs fits the cache.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 
 from advisor.domain.fact import Fact, computed
 
 FALL, SLOWEST_FALL, QUICKEST_FALL = 3.0, 2.2, 4.7
 MOST_MISSED = 0.7
+MOST_PREEMPTED = 0.5
 
 
 def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
@@ -32,17 +37,27 @@ def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
     most = attained.ceiling
     if most is None or 1 - most > MOST_MISSED or asked is None or asked >= 1 or not present:
         return told
-    wanted = _replicas(present, 1 - most, 1 - asked, FALL)
+    if (known["preempted_share"].floor or 0.0) > MOST_PREEMPTED and told.number is not None:
+        return told
+    most_told = _once_it_fits(known, told)
+
+    def replicas(missed: float, fall: float) -> int:
+        return min(math.ceil(present * math.pow(missed / (1 - asked), 1 / fall) - 1e-9), most_told)
+
+    wanted = replicas(1 - most, FALL)
     if wanted <= max(told.floor or 0, present):
         return told
     story = f"{present:,.0f} x ({1 - most:.2%} missed / {1 - asked:.2%})^(1/3): misses fall with the cube of the load"
+    story += ", and with one more than capacity asks for most of them end" if wanted == most_told else ""
     if attained.number is None:
         more = 1 - (attained.low or 0.0)
-        high = _replicas(present, more, 1 - asked, FALL) if more <= MOST_MISSED else None
+        high = replicas(more, FALL) if more <= MOST_MISSED else None
         return computed(wanted if high == wanted else None, low=wanted, high=high, source=f"{story}, at the least")
-    low, high = (_replicas(present, 1 - most, 1 - asked, fall) for fall in (QUICKEST_FALL, SLOWEST_FALL))
+    low, high = (replicas(1 - most, fall) for fall in (QUICKEST_FALL, SLOWEST_FALL))
     return computed(wanted, low=min(low, wanted), high=max(high, wanted), source=story)
 
 
-def _replicas(present: float, missed: float, allowed: float, fall: float) -> int:
-    return math.ceil(present * math.pow(missed / allowed, 1 / fall) - 1e-9)
+def _once_it_fits(known: Mapping[str, Fact], told: Fact) -> int:
+    """One more than capacity asks for, where demand surely exceeds what serves; else no limit."""
+    pressure = known["demand_over_capacity"].floor
+    return int(told.number) + 1 if told.number is not None and pressure is not None and pressure > 1 else sys.maxsize

@@ -14,6 +14,7 @@ from advisor.domain.pictures import CurvePicture, CurvePoint, LengthPicture, Pic
 from . import sweep_ceiling
 from .length_sample import length_sample
 from .load import engines_per_instance
+from .log_origin import believed
 
 LENGTH_BINS = 48
 MOST_POINTS = 60
@@ -21,7 +22,8 @@ MOST_POINTS = 60
 
 def pictures(evidence: Evidence, facts: Mapping[str, Fact]) -> Pictures:
     """Both charts, each None where the evidence has nothing to draw."""
-    return Pictures(_lengths(evidence, facts), _curve(evidence, facts))
+    shown = believed(evidence, facts)
+    return Pictures(_lengths(shown, facts), _curve(shown, facts))
 
 
 def _lengths(evidence: Evidence, facts: Mapping[str, Fact]) -> LengthPicture | None:

@@ -26,6 +26,7 @@ from advisor.domain.policy import Policy
 
 from . import memory_ceiling
 from .context_limit import round_up
+from .length_sample import TELL_PAIRS
 from .token_budget import step_budget
 
 MOST_LONG = 0.25
@@ -70,7 +71,7 @@ def facts(evidence: Evidence, policy: Policy, cut: Cut | None, known: Mapping[st
     """Whether there are two populations, and the pools that they would need."""
     joint = evidence.best_joint
     if joint is None or not joint.n:
-        return dict.fromkeys(FACTS, unknown("needs prompt and output of single requests: a request log (--logs)"))
+        return dict.fromkeys(FACTS, unknown(f"needs prompt and output of single requests: {TELL_PAIRS}"))
     if cut is None:
         alone = "one population: no gap in the lengths with few requests and much of the cache beyond it"
         return dict.fromkeys(FACTS, unknown(alone)) | {"split_gain": computed(0.0, n=joint.n, source=alone)}

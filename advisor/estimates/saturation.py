@@ -16,8 +16,8 @@ from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.policy import Policy
 
-from .capacity import headroom_for
 from .demand import FULLY_READ, SLOT, per_slot
+from .service_rate import headroom_for
 from .shared_steps import kinds_of_requests
 
 LEAST_SLOTS = 3
@@ -36,8 +36,9 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
     # Demand is that of the whole deployment, so a replica that runs apart is taken to serve as much as the others.
     rate = float(np.mean(rates)) * len(_running(evidence.every_engine))
     served = measured(rate, n=len(rates), source="finished in 5-minute slots in which requests waited at every scrape")
-    demand, replicas = known["demand_requests_per_second_p99"].number, evidence.replicas
-    if demand is None or rate <= 0:
+    demand, carried = known["demand_requests_per_second_p99"].number, known["demand_to_carry"].number
+    replicas = evidence.replicas
+    if demand is None or carried is None or rate <= 0:
         return {"saturated_requests_per_second": served, "demand_over_saturated_rate": unknown("demand is not known")}
     headroom = headroom_for(evidence, policy)
     pressure = demand / (rate * headroom)
@@ -47,10 +48,11 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
         "demand_over_saturated_rate": computed(pressure, n=len(rates), source=story),
     }
     if replicas is not None:
-        slow = (
-            (float(np.quantile(rates, SLOW)) or float(np.mean(rates))) * len(_running(evidence.every_engine)) / replicas
-        )
-        out["recommended_replicas"] = _replicas(known["recommended_replicas"], demand, slow, _use(evidence))
+        batch = evidence.workload == "batch"
+        slowest = float(np.quantile(rates, SLOW)) or float(np.mean(rates))
+        each = (rate if batch else slowest * len(_running(evidence.every_engine))) / replicas
+        use = headroom if batch else _use(evidence)
+        out["recommended_replicas"] = _replicas(known["recommended_replicas"], carried, each, use)
     return out
 
 
@@ -59,7 +61,7 @@ def _replicas(told: Fact, demand: float, rate: float, use: float) -> Fact:
     wanted = max(math.ceil(demand / (rate * use) - 1e-9), math.ceil(told.floor or 0))
     if told.number is not None and wanted <= told.number:
         return told
-    story = f"{demand:.3g} requests/s, used to {use:.0%}: {rate:.3g}/s in the slowest tenth of saturated 5 minutes"
+    story = f"{demand:.3g} requests/s, used to {use:.0%}: {rate:.3g}/s a replica while saturated"
     return computed(wanted, source=f"{story}, rounded up")
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
 
-from .kv_cache import kv_pool_tokens_sharded
+from .resharding import pool_at
 
 Option = Mapping[str, object]
+CONFIRM = "step time under another sharding is not knowable from here: a load test must confirm it (advisor sweep plan)"
 
 
 def options(evidence: Evidence, facts: Mapping[str, Fact]) -> tuple[Option, ...]:
@@ -21,22 +22,27 @@ def options(evidence: Evidence, facts: Mapping[str, Fact]) -> tuple[Option, ...]
     today = int(facts["replicas"].number or 1)
     wanted = max(int(facts["recommended_replicas"].number or 0), today + 1)
     pool = facts["kv_pool_tokens"].number or facts["kv_pool_tokens_predicted"].number
-    more: dict[str, object] = {"replicas": wanted, "tensor_parallel_size": tensor, "kv_pool_tokens": pool}
-    more["kv_pool_tokens_all_replicas"] = None if pool is None else pool * wanted
-    found = [more, _resharded(today, tensor * 2, kv_pool_tokens_sharded(evidence, tensor * 2))]
+    fit, fit_then = (facts[f"memory_ceiling_{name}"].number for name in ("expected", "at_double_tp"))
+    floor = facts["weight_floor_tensor_parallel_size"].number
+    twice = _resharded(today, tensor * 2, facts["kv_pool_tokens_at_double_tp"], fit_then)
+    found = [
+        _option(wanted, tensor, pool, fit),
+        {**twice, "weights_need_tensor_parallel_size": floor} if floor is not None else twice,
+    ]
     enough = int(facts["sufficient_tensor_parallel_size"].number or tensor)
     if enough < tensor:
-        found.append(_resharded(today * tensor // enough, enough, kv_pool_tokens_sharded(evidence, enough)))
+        found.append(_resharded(today * tensor // enough, enough, pool_at(evidence, enough), None))
     return tuple(found)
 
 
-def _resharded(replicas: int, tensor: int, pool: Fact) -> Option:
-    value = pool.number
-    shard: dict[str, object] = {"replicas": replicas, "tensor_parallel_size": tensor, "kv_pool_tokens": value}
-    shard["kv_pool_tokens_all_replicas"] = None if value is None else value * replicas
-    if pool.low is not None and pool.high is not None:
-        shard["kv_pool_tokens_low"], shard["kv_pool_tokens_high"] = pool.low, pool.high
-    shard["note"] = "to be confirmed by a bench: step time under another sharding is not knowable from here"
-    if pool.unknown:
-        shard["unknown"] = pool.unknown
-    return shard
+def _option(replicas: int, tensor: int, pool: float | None, fit: float | None) -> dict[str, object]:
+    option: dict[str, object] = {"replicas": replicas, "tensor_parallel_size": tensor, "kv_pool_tokens": pool}
+    option["kv_pool_tokens_all_replicas"] = None if pool is None else pool * replicas
+    return option if fit is None else {**option, "sequences_per_replica": fit}
+
+
+def _resharded(replicas: int, tensor: int, pool: Fact, fit: float | None) -> dict[str, object]:
+    option = _option(replicas, tensor, pool.number, fit)
+    option |= {f"kv_pool_tokens_{end}": bound for end, bound in (("low", pool.low), ("high", pool.high)) if bound}
+    option["note"] = CONFIRM
+    return {**option, "unknown": pool.unknown} if pool.unknown else option

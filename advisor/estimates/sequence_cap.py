@@ -11,12 +11,15 @@ from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.policy import Policy
 
 from .load import sequence_cap
+from .memory_ceiling import accepted_risk
 from .sweep_ceiling import on_one_engine
+from .sweep_lengths import on_other_lengths
 
 DEMAND_SHARE = 0.8
 NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
 BETWEEN = "between {:,.0f} and {:,.0f} sequences fit the cache: request lengths (--logs) would tell"
 ROOMY = 0.6
+THRASHING = 0.2
 BATCH_STEP = 4.0
 """Batch work promises no latency: what a step beyond the observed could break is only throughput."""
 
@@ -69,9 +72,9 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     if blind := _blind(known, cap, seen):
         return unknown(blind)
     step = max(policy.step_limit, BATCH_STEP) if evidence.workload == "batch" else policy.step_limit
-    value = goal if seen is None else min(goal, max(math.floor(step * seen), 1))
+    value = goal if seen is None else min(goal, _beyond(step, seen))
     if cap is not None and seen is not None and value < cap:
-        return _lowered(known, cap, value, goal)
+        return _lowered(known, cap, value, goal, accepted_risk(evidence, policy))
     if value != cap and (
         held := _held(evidence, known, target, value) or _doubted(known, value) or _cramped(known, value, seen)
     ):
@@ -81,12 +84,17 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     return computed(value, source=f"towards {goal:,}, at most {step:g} x {seen:,.0f} observed")
 
 
+def _beyond(step: float, seen: float) -> int:
+    """So many times what was seen, and one more at least: half more than one would be none."""
+    return max(math.floor(step * seen), math.floor(seen) + 1)
+
+
 def _roomy_step(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], seen: float | None) -> Fact | None:
     """One step without any ceiling, where the cache says that it has room: 8 running at 6 % are 12 at 9 %."""
     usage = known["kv_usage_p95"].number
     if seen is None or usage is None or usage * policy.step_limit > ROOMY:
         return None
-    value = max(math.floor(policy.step_limit * seen), 1)
+    value = _beyond(policy.step_limit, seen)
     if _held(evidence, known, unknown(NO_CEILING), value):
         return None
     story = f"{policy.step_limit:g} x {seen:,.0f} observed; no ceiling is known, the cache was {usage:.0%} full"
@@ -108,8 +116,8 @@ def _held(evidence: Evidence, known: Mapping[str, Fact], target: Fact, value: in
         return None
     if known["latency_ceiling"].floor is None:
         return "latency at that concurrency was never measured: run a sweep first (--sweep)"
-    if target.number is None and _failing(known) and value > (known["latency_ceiling"].low or 0):
-        return "objectives are missed now, and where they would hold is not measured: run a sweep first (--sweep)"
+    if target.number is None and _slow(known) and value > (known["latency_ceiling"].low or 0):
+        return "the time per token is missed now, and where it would hold is not measured: run a sweep first (--sweep)"
     return None
 
 
@@ -133,16 +141,20 @@ def _doubted(known: Mapping[str, Fact], value: int) -> str | None:
     )
 
 
-def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int) -> Fact:
+def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int, accepted: float) -> Fact:
     """Below the present cap: only ceilings lower it, and never under the most that ran unless objectives are missed.
 
     Where nobody can tell whether they are met nothing is lowered either: a cap under what runs makes requests queue.
+    Where they are not surely met and more is preempted than accepted, the most that ran did not fit: then never under
+    the p95. Where a fifth is preempted, work is done twice and fewer at once serve more: then down to the ceiling.
     """
     if goal >= cap:
         return computed(cap, source="the present cap: far more than was ever needed, and no ceiling below it")
-    name = "running_max" if known["running_max"].number is not None else "running_p95"
+    preempted = known["preempted_share"].floor or 0.0
+    crowded = preempted > accepted and not _met(known)
+    name = "running_p95" if crowded or known["running_max"].number is None else "running_max"
     busy = known[name].number
-    if busy is not None and not _failing(known) and goal < busy:
+    if busy is not None and not _failing(known) and preempted < THRASHING and goal < busy:
         kept = min(cap, math.ceil(busy))
         return computed(kept, source=f"{name.replace('_', ' ')}; {_standing(known)}, so not down to {goal:,}")
     return computed(goal, source=f"down to the target, {goal:,}" if goal != value else "the target")
@@ -150,23 +162,30 @@ def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int) -> Fact
 
 def _standing(known: Mapping[str, Fact]) -> str:
     """What is known of objectives that are not surely missed."""
-    attainment, asked = known["slo_attainment"], known["slo_target"].number
-    if asked is None:
+    if known["slo_target"].number is None:
         return "no objective is given that could be missed"
-    if attainment.floor is not None and attainment.floor >= asked:
-        return "the objectives are met"
-    return "whether the objectives are met cannot be told"
+    return "the objectives are met" if _met(known) else "whether the objectives are met cannot be told"
 
 
-def _failing(known: Mapping[str, Fact]) -> bool:
-    attainment, asked = known["slo_attainment"], known["slo_target"].number
-    most = attainment.ceiling
+def _met(known: Mapping[str, Fact]) -> bool:
+    least, asked = known["slo_attainment"].floor, known["slo_target"].number
+    return asked is not None and least is not None and least >= asked
+
+
+def _failing(known: Mapping[str, Fact], attainment: str = "slo_attainment") -> bool:
+    most, asked = known[attainment].ceiling, known["slo_target"].number
     return asked is not None and most is not None and most < asked
+
+
+def _slow(known: Mapping[str, Fact]) -> bool:
+    """Whether the time per token is missed, all that a higher cap endangers; where nobody can tell, any objective."""
+    untold = known["slo_attainment_tpot"].is_unknown
+    return _failing(known, "slo_attainment" if untold else "slo_attainment_tpot")
 
 
 def _seen(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:
     seen = [known["running_max"].number, evidence.max_concurrency_seen]
-    if (sweep := on_one_engine(evidence)) is not None:
+    if (sweep := on_one_engine(evidence)) is not None and on_other_lengths(sweep, evidence) is None:
         seen += [p.concurrency for p in sweep.points]
     numbers = [float(s) for s in seen if s is not None]
     if not numbers and known["running_p95"].number is not None:
@@ -182,7 +201,7 @@ def _binding(known: Mapping[str, Fact]) -> Fact:
         return unknown("neither a memory ceiling nor a latency ceiling is known")
     least = min(ceilings, key=lambda n: ceilings[n])
     running, waiting = known["running_p95"].number, known["waiting_p95"].number
-    every = [*ceilings.values(), *([budget] if budget is not None else [])]
+    every = [*ceilings.values(), *(n for n in (budget, known["max_num_seqs"].number) if n is not None)]
     if running is not None and waiting is not None and running < DEMAND_SHARE * min(every) and waiting < 1:
         return computed("demand", source=f"{running:,.0f} running at p95, nothing waits")
     if budget is not None and budget < min(ceilings.values()):

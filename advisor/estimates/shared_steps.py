@@ -23,6 +23,7 @@ from advisor.domain.fact import Fact
 from advisor.domain.histogram import Buckets, Floats, Ints
 
 from .full_step import FullStep
+from .length_change import mean_lengths_now
 from .lengths import marginals
 from .token_budget import step_budget
 
@@ -99,10 +100,25 @@ def of(evidence: Evidence, work: FullStep | str, known: Mapping[str, Fact]) -> S
     budget, kinds = step_budget(evidence), kinds_of_requests(evidence)
     if isinstance(work, str) or budget is None or kinds is None:
         return None
-    prompt, output, counts = kinds
+    prompt, output, counts = _as_long_as_now(evidence, *kinds)
     hits = min(max(known["prefix_cache_hit_rate"].number or 0.0, 0.0), 1.0)
     gaps = np.maximum(output - 1, 0.0) / work.tokens_per_gap
     return SharedSteps(*_alike(prompt * (1 - hits), gaps, counts / counts.sum()), work, budget)
+
+
+def _as_long_as_now(
+    evidence: Evidence, prompt: Floats, output: Floats, counts: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The same kinds, stretched to the mean lengths of requests since these changed: those told are of the whole time.
+
+    Worked: of 1,000 and 3,000 tokens, one each, with a mean of 4,000 now there are 2,000 and 6,000.
+    """
+    means = mean_lengths_now(evidence)
+    if means is None:
+        return prompt, output, counts
+    of_all = (float(np.average(lengths, weights=counts)) for lengths in (prompt, output))
+    longer = [now / max(told, 1.0) for now, told in zip(means, of_all, strict=True)]
+    return prompt * longer[0], output * longer[1], counts
 
 
 def exceeded(prompt: Floats, share: Floats, expected: Floats, limit: Floats) -> Floats:

@@ -11,19 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from advisor.domain.evidence import EngineSeries, Evidence
 from advisor.domain.histogram import Floats
 
-Bools = npt.NDArray[np.bool_]
+from .length_change import first_alike
 
 LEAST_WINDOWS = 30
 LEAST_PER_WINDOW = 10
 LEAST_STEPS = 50
-PARTS = 8
-LEAST_FINISHED = 100
-SAME_LENGTHS = 1.25
+LEAST_SCRAPES = 10
 SAME_ACCEPTANCE = 1.2
 
 
@@ -31,7 +28,8 @@ SAME_ACCEPTANCE = 1.2
 class Points:
     """Usable windows: decoding sequences and prompt tokens per step, mean gap (seconds), and gaps as weight.
 
-    `tokens`: generated per gap, 1 where the engine does not tell.
+    `tokens`: generated per gap, 1 where the engine does not tell. `cache`: the share of it that one running sequence
+    holds, over the ten scrapes around as a single one says little; NaN where the gauges do not tell.
     """
 
     batch: Floats
@@ -39,14 +37,19 @@ class Points:
     itl: Floats
     weight: Floats
     tokens: Floats
+    cache: Floats
 
 
-def gather(evidence: Evidence) -> Points | None:
-    """The usable windows of all engines, or None where no engine counts gaps and steps."""
-    parts = [p for e in evidence.engines if not e.lifetime and (p := points_of(e)) is not None]
+def gather(evidence: Evidence, *, of_epoch: bool = False) -> Points | None:
+    """The usable windows of all engines, or None where no engine counts gaps and steps.
+
+    of_epoch: also those from before the lengths of requests changed.
+    """
+    engines = [e for e in evidence.engines if not e.lifetime]
+    parts = [p for e in engines if (p := _points(e, 0 if of_epoch else first_alike(e))) is not None]
     if not parts:
         return None
-    fields = ("batch", "prompt", "itl", "weight", "tokens")
+    fields = ("batch", "prompt", "itl", "weight", "tokens", "cache")
     return Points(*(np.concatenate([getattr(p, f) for p in parts]) for f in fields))
 
 
@@ -55,20 +58,22 @@ def prompt_tokens_per_gap(evidence: Evidence) -> float:
 
     Of all windows, not only of usable ones: what holds many prompts has few steps, and the mix must not lose it.
     """
-    parts = [_joined(e.windows.deltas) for e in evidence.engines if not e.lifetime and _counts_steps(e)]
-    prompts = gaps = 0.0
-    for deltas in parts:
-        kept = _same_lengths(deltas)
-        prompts += float(np.nansum(computed_prompt_tokens(deltas)[kept]))
-        gaps += float(np.nansum(deltas["itl_count"][kept]))
+    engines = [e for e in evidence.engines if not e.lifetime and _counts_steps(e)]
+    parts = [_from(e.windows.deltas, first_alike(e)) for e in engines]
+    prompts = sum(float(np.nansum(computed_prompt_tokens(deltas))) for deltas in parts)
+    gaps = sum(float(np.nansum(deltas["itl_count"])) for deltas in parts)
     return prompts / gaps if gaps else 0.0
 
 
 def points_of(engine: EngineSeries) -> Points | None:
     """The usable windows of one engine, or None where it does not count gaps and steps."""
+    return _points(engine, first_alike(engine))
+
+
+def _points(engine: EngineSeries, first: int) -> Points | None:
     if not _counts_steps(engine):
         return None
-    d = _joined(engine.windows.deltas)
+    d = _joined(_from({**engine.windows.deltas, **_sampled(engine)}, first))
     steps, gaps = d["steps"], d["itl_count"]
     with np.errstate(divide="ignore", invalid="ignore"):
         prompt = computed_prompt_tokens(d) / steps
@@ -77,15 +82,41 @@ def points_of(engine: EngineSeries) -> Points | None:
     if "preemptions" in d:
         use &= d["preemptions"] == 0
     use &= itl <= 5 * np.median(itl[use]) if use.any() else False
-    use &= _same_lengths(d)
     tokens = _tokens_per_gap(d)
     middle = float(np.median(tokens[use])) if use.any() else 1.0
     use &= (tokens <= middle * SAME_ACCEPTANCE) & (tokens * SAME_ACCEPTANCE >= middle)
-    return Points(batch[use], np.maximum(prompt[use], 0.0), itl[use], gaps[use], tokens[use])
+    return Points(batch[use], np.maximum(prompt[use], 0.0), itl[use], gaps[use], tokens[use], _cache(d)[use])
 
 
 def _counts_steps(engine: EngineSeries) -> bool:
     return {"itl_sum", "itl_count", "steps"} <= engine.windows.deltas.keys()
+
+
+def _from(deltas: Mapping[str, Floats], first: int) -> Mapping[str, Floats]:
+    return {name: values[first:] for name, values in deltas.items()}
+
+
+def _sampled(engine: EngineSeries) -> Mapping[str, Floats]:
+    """Gauges of running sequences and of the cache in use, added up by window as counters are, and how many scrapes."""
+    samples, windows = engine.samples, engine.windows
+    usage = np.full(samples.time.size, np.nan) if samples.kv_usage is None else samples.kv_usage
+    seen = np.isfinite(samples.running) & np.isfinite(usage)
+    before, until = (np.searchsorted(samples.time, edge, side="right") for edge in (windows.start, windows.end))
+    sums = {}
+    for name, gauge in (("sampled_running", samples.running), ("sampled_usage", usage), ("scrapes", seen)):
+        total = np.concatenate([[0.0], np.cumsum(np.where(seen, gauge, 0.0))])
+        sums[name] = total[until] - total[before]
+    return sums
+
+
+def _cache(deltas: Mapping[str, Floats]) -> Floats:
+    usage, running, scrapes = (deltas[name] for name in ("sampled_usage", "sampled_running", "scrapes"))
+    if not scrapes.any():
+        return np.full(scrapes.size, np.nan)
+    around = np.ones(min(math.ceil(LEAST_SCRAPES / float(scrapes.mean())), scrapes.size))
+    held, ran = (np.convolve(gauge, around, "same") for gauge in (usage, running))
+    share: Floats = np.divide(held, ran, out=np.full(held.size, np.nan), where=ran > 0)
+    return share
 
 
 def _joined(deltas: Mapping[str, Floats]) -> Mapping[str, Floats]:
@@ -110,28 +141,6 @@ def _tokens_per_gap(deltas: Mapping[str, Floats]) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         tokens = deltas["generation_tokens"] / (deltas["itl_count"] + deltas["ttft_count"])
     return np.where(np.isfinite(tokens), np.maximum(tokens, 1.0), ones)
-
-
-def _same_lengths(deltas: Mapping[str, Floats]) -> Bools:
-    """The windows since which requests have been as long as now, told by eighths of the time that hold 100 requests."""
-    everything = np.ones(deltas["steps"].size, bool)
-    if not {"finished", "prompt_tokens", "generation_tokens"} <= deltas.keys():
-        return everything
-    places = np.array_split(np.arange(everything.size), PARTS)
-    finished, prompt, output = (
-        np.array([np.nansum(deltas[name][p]) for p in places])
-        for name in ("finished", "prompt_tokens", "generation_tokens")
-    )
-    if finished[-1] < LEAST_FINISHED:
-        return everything
-    for place in reversed(range(PARTS)):
-        if finished[place] < LEAST_FINISHED:
-            continue
-        means = [(total[place] / finished[place], total[-1] / finished[-1]) for total in (prompt, output)]
-        if any(max(pair) > SAME_LENGTHS * min(pair) for pair in means):
-            everything[: places[place][-1] + 1] = False
-            break
-    return everything
 
 
 def computed_prompt_tokens(deltas: Mapping[str, Floats]) -> Floats:

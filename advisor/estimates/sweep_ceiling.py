@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from advisor.domain import numbers
-from advisor.domain.evidence import Evidence, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, measured, unknown
+from advisor.domain.sweep import Sweep, SweepPoint
 
 from .load import engines_per_instance, sequence_cap
 

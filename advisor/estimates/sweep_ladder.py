@@ -12,7 +12,9 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact
 from advisor.domain.histogram import Buckets, Floats, Ints, JointCounts
 
+from .length_sample import TELL_PAIRS
 from .load import engines_per_instance, sequence_cap
+from .log_origin import believed
 
 LEVELS = 6
 LEAST_REQUESTS, MOST_REQUESTS = 200, 4_000
@@ -51,7 +53,7 @@ def ladder(evidence: Evidence, facts: Mapping[str, Fact]) -> Ladder | str:
     a p99 is hardly more than the slowest request. The lengths are drawn at even steps through the distribution, so that
     every level has its tail. Prompt and output are kept within the length limit.
     """
-    drawn = _source(evidence)
+    drawn = _source(believed(evidence, facts))
     if isinstance(drawn, str):
         return drawn
     joint, lengths = drawn
@@ -123,7 +125,7 @@ def _source(evidence: Evidence) -> tuple[JointCounts, str] | str:
     prompt, output = merged
     if prompt is None or output is None:
         return (
-            "no lengths of requests are known: give a request log (--logs), engine metrics (--prometheus), or an "
+            f"no lengths of requests are known: give {TELL_PAIRS}, engine metrics (--prometheus), or an "
             "evidence file with requests: {joint: [[prompt, output, count], ...]}"
         )
     pairs = np.random.default_rng(0).permutation(MOST_REQUESTS)

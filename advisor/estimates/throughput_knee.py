@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from advisor.domain.evidence import Evidence, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
+from advisor.domain.sweep import Sweep, SweepPoint
 
 ALL = 0.95
 """Share of the best throughput that counts as all of it: sweeps repeat within about 5 %."""

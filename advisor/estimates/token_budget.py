@@ -18,19 +18,16 @@ from advisor.domain.histogram import Floats
 from advisor.engines import flags_of
 
 from . import lengths
+from .flag_sources import missing
 from .full_step import FullStep
 from .step_windows import computed_prompt_tokens
-
-NO_BUDGET = (
-    "max_num_batched_tokens is in no metric: give a start-up log (--startup-log) or --set max_num_batched_tokens=N"
-)
 
 
 def facts(evidence: Evidence, work: FullStep | str, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """The budget ceiling and how much of the budget prompts use while requests wait."""
     budget = step_budget(evidence)
     if budget is None:
-        return {"budget_ceiling": unknown(NO_BUDGET), "prefill_share_of_budget": unknown(NO_BUDGET)}
+        return dict.fromkeys(("budget_ceiling", "prefill_share_of_budget"), unknown(no_budget(evidence)))
     return {
         "budget_ceiling": _ceiling(evidence, budget, known),
         "prefill_share_of_budget": _prefill_share(evidence, budget, work),
@@ -46,11 +43,16 @@ def step_budget(evidence: Evidence) -> int | None:
     return budget if budget is not None and budget > 0 else None
 
 
+def no_budget(evidence: Evidence) -> str:
+    """Why nothing that depends on the budget can be told, and what would tell it."""
+    return missing(evidence, "max_num_batched_tokens")
+
+
 def left_for_prompts(evidence: Evidence, seats: Fact) -> Fact:
     """Prompt tokens a step can still take when every recommended seat decodes: 2,048 - 40 = 2,008."""
     budget = step_budget(evidence)
     if budget is None:
-        return unknown(NO_BUDGET)
+        return unknown(no_budget(evidence))
     if seats.number is None:
         return unknown("recommended_max_num_seqs is unknown")
     return computed(budget - seats.number, source=f"{budget:,} - {seats.number:,.0f} decoding sequences")

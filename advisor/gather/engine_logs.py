@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from advisor import merge
-from advisor.domain.evidence import EngineSeries, Evidence, Window
+from advisor.domain.evidence import EngineSeries, Window
 from advisor.domain.report import SourceState
 from advisor.engines.startup import StartupFacts
 from advisor.owners import UNNAMED
@@ -66,7 +66,7 @@ class _EngineLogs:
             if served in known:
                 return served
         if not known:
-            known[told] = Evidence(name=told, window=self.window)
+            known[told] = self.out.known(told, self.window)
         elif known.keys() == {UNNAMED}:
             known[told] = replace(known.pop(UNNAMED), name=told)
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from advisor.domain.errors import SourceError, UsageError
-from advisor.domain.evidence import Evidence, Window
+from advisor.domain.evidence import UNTOLD, Evidence, Window
 from advisor.domain.report import SourceState
 
 Read = TypeVar("Read")
@@ -33,7 +33,7 @@ class Gathered:
 
     def known(self, name: str, window: Window) -> Evidence:
         """What is known of a deployment so far."""
-        return self.deployments.get(name) or Evidence(name=name, window=window)
+        return self.deployments.get(name) or Evidence(name=name, window=window, engine=UNTOLD)
 
     def only(self, what: str, setting: str) -> str:
         """The only deployment there is. Raises UsageError where there are none or several."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.domain.fact import Fact, FactSheet
-from advisor.domain.numbers import figure, interval
+from advisor.domain.numbers import figure, interval, told
 
 from .layout import figures, grid, hanging
 
@@ -26,6 +26,7 @@ _CEILINGS = (
     ("predicted - reported", "kv_pool_relative_error"),
     ("memory, guaranteed", "memory_ceiling_guaranteed"),
     ("memory, expected", "memory_ceiling_expected"),
+    ("memory, twice the GPUs", "memory_ceiling_at_double_tp"),
     ("latency", "latency_ceiling"),
     ("token budget", "budget_ceiling"),
     ("target", "recommended_max_num_seqs"),
@@ -43,16 +44,18 @@ _ALWAYS = frozenset(
         "recommended_max_num_seqs",
     }
 )
+_WITHIN = " within its objectives"
 _OBSERVED = (
     (
         "LOAD",
         (
             ("running p95 {}", "running_p95"),
             ("waiting p95 {}", "waiting_p95"),
-            ("{} of the time at the cap while requests wait", "time_at_sequence_cap"),
+            ("{} at the cap while requests wait", "time_at_sequence_cap"),
             ("cache p95 {}", "kv_usage_p95"),
             ("preempted {}", "preempted_share"),
             ("prefix cache hits {}", "prefix_cache_hit_rate"),
+            ("an unused prefix survives {}", "prefix_turnover_seconds"),
             ("busiest engine {} the mean", "replica_imbalance"),
         ),
     ),
@@ -71,7 +74,7 @@ _OBSERVED = (
         "DEMAND",
         (
             ("p99 {}", "demand_requests_per_second_p99"),
-            ("one replica serves {} within its objectives", "capacity_requests_per_second_per_replica"),
+            ("one replica serves {}" + _WITHIN, "capacity_requests_per_second_per_replica"),
             ("demand {} the capacity", "demand_over_capacity"),
         ),
     ),
@@ -124,8 +127,10 @@ def length_rows(facts: FactSheet) -> list[tuple[str, ...]]:
 
 def observed(facts: FactSheet) -> Iterator[tuple[str, str]]:
     """What load, latency and demand were, as (title, text); nothing for what nobody saw."""
+    without = _WITHIN if facts["slo_target"].is_unknown else ""
     for title, items in _OBSERVED:
-        known = [words.format(figure(name, facts[name])) for words, name in items if not facts[name].is_unknown]
+        seen = [(words.removesuffix(without), name) for words, name in items if not facts[name].is_unknown]
+        known = [words.format(told(name, facts[name])) for words, name in seen]
         if known:
             yield title, " · ".join(known)
 

@@ -24,6 +24,7 @@ _ENGINES = {
     "trtllm": "TensorRT-LLM",
     "llamacpp": "llama.cpp",
     "dynamo": "Dynamo",
+    "unknown": "engine unknown",
 }
 _ACRONYMS = frozenset({"ttft", "tpot", "itl", "kv", "slo"})
 _EPOCHS = {
@@ -44,7 +45,7 @@ _VERDICTS = {
     "investigate": "investigate",
 }
 NOTHING_GIVEN = (
-    "nothing was seen or given: connect metrics (--prometheus, --engine) or a request log (--logs); before anything "
+    "nothing was seen or given: connect metrics (--prometheus, --engine) or requests (--logs, sql); before anything "
     "runs, give a start-up log, the model's config or a load test"
 )
 
@@ -110,7 +111,7 @@ def headline(advice: Advice) -> str:
 
 
 def why_not_advised(deployment: Judged) -> tuple[str, str]:
-    """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `... give --prometheus`."""
+    """What stands in place of advice, and why: `none`, `within its SLOs`; `cannot tell`, `X. For more: ...`."""
     judgement = deployment.judgement
     found = "; ".join(finding.title for finding in judgement.findings)
     if judgement.status == "ok":
@@ -119,7 +120,7 @@ def why_not_advised(deployment: Judged) -> tuple[str, str]:
         return "no data", NOTHING_GIVEN
     lacks = needs(judgement.undetermined)
     reason = _lacking(lacks[0]) if lacks else "rules that matter are undecided"
-    return "cannot tell", f"{reason}. Known: {found}" if found else reason
+    return "cannot tell", f"{found}. For more: {reason}" if found else reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +210,8 @@ def ground(line: EvidenceLine) -> str:
 
 
 def option(choice: Mapping[str, object]) -> str:
-    """One way to do it: `replicas 6, tensor parallel size 4, kv pool tokens 587,158`."""
-    written = {key: _count(v) if isinstance(v, int | float) else v for key, v in choice.items()}
+    """One way to do it: `replicas 6, tensor parallel size 4, kv pool tokens 587,158`; what is not known is left out."""
+    written = {k: _count(v) if isinstance(v, int | float) else v for k, v in choice.items() if v is not None}
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in written.items())
 
 

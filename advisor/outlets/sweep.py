@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from advisor.domain import numbers
-from advisor.domain.evidence import Slo, Sweep, SweepPoint
+from advisor.domain.evidence import Slo
 from advisor.domain.fact import Fact
 from advisor.domain.pictures import CurvePicture, CurvePoint
+from advisor.domain.sweep import Sweep, SweepPoint
 
 from .drawings import curve
 from .layout import hanging, right, wrapped

@@ -76,14 +76,15 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
     """Judge all rules and arbitrate what they ask for."""
     planned = is_planned(evidence, facts)
     verdicts = judge((r for r in rules if planned or not r.plans), evidence, facts)
-    composed = [(r, compose(r, evidence, facts, options)) for r in verdicts.fired if r.advise is not None]
+    wanted = [(r, compose(r, evidence, facts, options)) for r in verdicts.fired if r.advise is not None]
+    composed, stated = _explained(wanted, [r for r, _ in verdicts.undetermined])
     advice = arbitrate([c for _, c in composed if isinstance(c, Advice)], planned=planned)
     refused = [NotFired(c.rule.id, c.reason, None, None) for _, c in composed if isinstance(c, Refusal)]
     undecided = [*verdicts.undetermined, *((r, c) for r, c in composed if isinstance(c, Undetermined))]
     findings = tuple(
         Finding(r.id, wording.fill(r.title, facts), evidence_lines(r.condition, facts))
         for r in verdicts.fired
-        if r.advise is None
+        if r.advise is None or r in stated
     )
     nothing = planned and not findings and all(facts[name].is_unknown for name in SIZED)
     return Judgement(
@@ -93,6 +94,19 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
         undetermined=tuple(u for _, u in undecided),
         not_fired=(*verdicts.not_fired, *refused),
     )
+
+
+Composed = tuple[Rule, Advice | Refusal | Undetermined]
+
+
+def _explained(composed: Sequence[Composed], waiting: Sequence[Rule]) -> tuple[list[Composed], list[Rule]]:
+    """Rules of last resort step back where another one knows what to do, and only state while others wait for facts."""
+    last = [rule for rule, _ in composed if rule.last_resort]
+    others = [(rule, told) for rule, told in composed if not rule.last_resort]
+    if any(isinstance(told, Advice) and told.severity != "info" for _, told in others):
+        return [*others, *((rule, Refusal(rule, "another rule advises what to do")) for rule in last)], []
+    open_ = [*waiting, *(rule for rule, told in others if isinstance(told, Undetermined))]
+    return (others, last) if any(rule.matters for rule in open_) else (list(composed), [])
 
 
 def arbitrate(advice: Sequence[Advice], *, planned: bool) -> tuple[Advice, ...]:

@@ -46,11 +46,13 @@ def compose(
         return Refusal(rule, "asks for no change")
     current, value = _values(advise, facts)
     if advise.to is not None and value is None:
-        return Undetermined(rule.id, (Need(advise.to, facts[advise.to].unknown or between(facts[advise.to])),))
+        why = facts[advise.to].unknown or between(advise.to, facts[advise.to])
+        return Undetermined(rule.id, (Need(advise.to, why),))
     refusal = _refusal(advise, evidence, facts, current, value)
     if refusal is not None:
         return Refusal(rule, refusal)
-    flag, lacking = _flag(advise, evidence, value), _lacking(advise, evidence)
+    flag = _flag(advise, evidence, value)
+    besides = _lacking(advise, evidence) or _step(advise, evidence, facts) or _between(advise, facts)
     lines = evidence_lines(rule.condition, facts)
     confidence, basis = _confidence(rule, lines, facts)
     return Advice(
@@ -66,7 +68,7 @@ def compose(
         severity=rule.severity,
         confidence=confidence,
         confidence_basis=basis,
-        reason=" ".join(filter(None, (wording.fill(rule.reason, facts), lacking))),
+        reason=" ".join(filter(None, (wording.fill(rule.reason, facts), besides))),
         evidence=lines,
         prediction=tuple(p for e in rule.expect if (p := _predict(e, facts, current, value)) is not None),
         verify=wording.fill(rule.verify, facts),
@@ -110,6 +112,25 @@ def _lacking(advise: Advise, evidence: Evidence) -> str | None:
         return None
     reason = spelling.lacks(advise.knob)
     return f"{reason}." if reason else None
+
+
+def _step(advise: Advise, evidence: Evidence, facts: Mapping[str, Fact]) -> str | None:
+    """What raising the flag would be on this engine: None where its step is not known, or the engine refuses it."""
+    spelling = flags_of(evidence.engine)
+    if advise.step is None or spelling is None or spelling.lacks(advise.step):
+        return None
+    current, value = facts[advise.step].number, facts[f"next_{advise.step}"].number
+    if current is None or value is None or value <= current or _collisions(advise.step, evidence, facts, value)[0]:
+        return None
+    return f"Its next step here is {spelling.render_flag(advise.step, _typed(value))}."
+
+
+def _between(advise: Advise, facts: Mapping[str, Fact]) -> str | None:
+    """Between which numbers of replicas, and by what, where the one advised is only the least of them."""
+    fact = facts[advise.to] if advise.verdict == "add_replicas" and advise.to is not None else None
+    if advise.to is None or fact is None or fact.is_unknown or fact.number is not None:
+        return None
+    return f"Replicas needed: {numbers.figure(advise.to, fact)} ({fact.source or 'bounds'})."
 
 
 def _refusal(
@@ -177,7 +198,8 @@ def _predict(
 def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str, Fact]) -> tuple[Confidence, str]:
     """Low on assumptions, medium on small samples or with something left open, high otherwise."""
     used = [facts[line.fact] for line in lines]
-    assumed = [line.fact for line in lines if facts[line.fact].basis == "assumed" and line.fact != "slo_target"]
+    named = [*(line.fact for line in lines), *([rule.advise.knob] if rule.advise and rule.advise.knob else [])]
+    assumed = [name for name in named if facts[name].basis == "assumed" and name != "slo_target"]
     if assumed:
         return "low", f"stated or assumed, not measured here: {', '.join(dict.fromkeys(assumed))}"
     if left_open := rule.condition.left_open(facts):
@@ -187,8 +209,9 @@ def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str,
         return "medium", f"the smallest sample behind it is {min(sizes):,}"
     if not sizes:
         return "medium", "arithmetic on stated figures; nothing was measured on this deployment"
-    span = numbers.duration(facts["observed_seconds"].number or 0.0)
-    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}, over {span}"
+    observed = facts["observed_seconds"].number
+    over = f", over {numbers.duration(observed)}" if observed else ""
+    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}{over}"
 
 
 def _fingerprint(deployment: str, rule: str, value: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from advisor.domain import numbers
 from advisor.domain.advice import EvidenceLine, Need, NotFired, Undetermined
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence, Slo
@@ -67,7 +68,7 @@ def needs(clause: Clause, facts: Mapping[str, Fact]) -> tuple[Need, ...]:
     named: dict[str, str] = {}
     for condition in _left_open(clause, facts):
         for name in condition.missing(facts):
-            named.setdefault(name, facts[name].unknown or between(facts[name]))
+            named.setdefault(name, facts[name].unknown or between(name, facts[name]))
     return tuple(Need(name, reason) for name, reason in named.items())
 
 
@@ -136,8 +137,8 @@ def _given(objective: str, slo: Slo) -> bool:
     return any(targets[name] is not None for name in asked)
 
 
-def between(fact: Fact) -> str:
+def between(name: str, fact: Fact) -> str:
     """How a need speaks of a fact that is known only within bounds."""
-    low = "?" if fact.low is None else f"{fact.low:.4g}"
-    high = "?" if fact.high is None else f"{fact.high:.4g}"
+    unit = numbers.unit_of(name)
+    low, high = ("?" if bound is None else numbers.quantity(bound, unit) for bound in (fact.low, fact.high))
     return f"only known to lie between {low} and {high} ({fact.source or 'bounds'}): not enough to decide"

@@ -47,6 +47,9 @@ class Advise(BaseModel):
     verdict: Verdict = Field(description="kind of change")
     knob: Knob | None = Field(default=None, description="the setting to change, for change_flag and replicas")
     to: str | None = Field(default=None, description="the fact that holds the value advised")
+    step: Literal["max_num_seqs", "max_num_batched_tokens"] | None = Field(
+        default=None, description="the flag whose next step upwards is named, where `investigate` may end in raising it"
+    )
 
     @field_validator("to")
     @classmethod
@@ -59,6 +62,8 @@ class Advise(BaseModel):
             raise ValueError("change_flag needs `knob`, a flag, and `to`, the fact that holds its value")
         if self.verdict != "change_flag" and self.knob not in (None, "replicas"):
             raise ValueError(f"only change_flag changes {self.knob}")
+        if self.step is not None and self.verdict != "investigate":
+            raise ValueError("only investigate names the `step` that it may end in")
         if self.knob and self.to and CATALOGUE[self.to].unit != CATALOGUE[self.knob].unit:
             raise ValueError(f"{self.knob} is in {CATALOGUE[self.knob].unit}, {self.to} in {CATALOGUE[self.to].unit}")
         return self
@@ -99,6 +104,9 @@ class Rule(BaseModel):
         description="conditions, all of which must hold"
     )
     advise: Advise | None = Field(default=None, description="absent for a finding that asks for no change")
+    last_resort: bool = Field(
+        default=False, description="advises only where no other rule does, or waits for facts; infos aside"
+    )
     reason: str = Field(min_length=1, max_length=300, description="one line, with {fact} filled in")
     expect: tuple[Expect, ...] = ()
     what: str

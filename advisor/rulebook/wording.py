@@ -20,4 +20,4 @@ def names(text: str) -> tuple[str, ...]:
 
 def fill(text: str, facts: Mapping[str, Fact]) -> str:
     """The sentence with every `{fact}` replaced by its value in its unit."""
-    return _PLACE.sub(lambda match: numbers.figure(match[1], facts[match[1]]), text)
+    return _PLACE.sub(lambda match: numbers.told(match[1], facts[match[1]]), text)

@@ -17,6 +17,7 @@ from pydantic import field_validator
 
 from advisor.domain.errors import SourceError
 from advisor.domain.evidence import Disagreement, Flag, FlagSource, FlagValue, ReportedPool, Window
+from advisor.domain.numbers import counted
 from advisor.domain.report import SourceState
 from advisor.engines import ENDPOINTS, METRICS
 from advisor.engines.endpoint import Endpoint, Told
@@ -88,7 +89,7 @@ def read_engine(options: EngineOptions, now: float) -> MetricsReading:
     answers = {kind: _ask(session, options, ENDPOINTS[kind]) for kind in dict.fromkeys(d.engine_kind for d in found)}
     deployments = tuple(_told_too(d, answers[d.engine_kind], known_start=start is not None) for d in found)
     samples = len(series)
-    detail = f"{instance}: {len(deployments[0].engines)} engines, one scrape of {samples} samples"
+    detail = f"{instance}: {counted(len(deployments[0].engines), 'engine')}, one scrape of {samples} samples"
     state = SourceState("engine", "ok", "; ".join(filter(None, (detail, session.caveat))))
     return MetricsReading(deployments, state, session.sent, samples)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from .request_log import JOURNAL, JournalStream
 
 MAX_BYTES = 2**30
 MAX_LINE = 65_536
+_ANY = re.compile(b"")
 
 
 def engine_lines(
     place: Path, telling: re.Pattern[bytes], since: float, journals: Path | None = None
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """The lines in which `telling` is found, each behind the time at which somebody took it down, where anybody did.
 
     place: a file, or `journal:UNIT`, of which only what came since UNIX seconds is read. journals: where the journal
@@ -32,7 +33,13 @@ def engine_lines(
     )
 
 
-def _file_lines(path: Path, telling: re.Pattern[bytes]) -> Iterator[bytes]:
+def is_empty(place: Path, since: float, journals: Path | None = None) -> bool:
+    """Whether there is no line at all. Raises SourceError when it cannot be read."""
+    with closing(engine_lines(place, _ANY, since, journals)) as lines:
+        return next(lines, None) is None
+
+
+def _file_lines(path: Path, telling: re.Pattern[bytes]) -> Generator[bytes, None, None]:
     try:
         if not path.is_file():
             raise SourceError(f"{path}: no such file", permanent=True)
@@ -49,7 +56,7 @@ def _file_lines(path: Path, telling: re.Pattern[bytes]) -> Iterator[bytes]:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _journal_lines(stream: JournalStream, telling: re.Pattern[bytes], since: float) -> Iterator[bytes]:
+def _journal_lines(stream: JournalStream, telling: re.Pattern[bytes], since: float) -> Generator[bytes, None, None]:
     reading = stream.read("", since, MAX_LINE)
     read = 0
     with closing(reading.pieces()) as pieces:

@@ -21,11 +21,11 @@ from advisor.domain.evidence import (
     ReportedPool,
     Slo,
     StatedPercentiles,
-    Sweep,
     Window,
 )
 from advisor.domain.fact import Fact
 from advisor.domain.histogram import JointCounts, TokenCounts
+from advisor.domain.sweep import Sweep
 from advisor.engines import FLAG_NAMES, canonical, normalise
 
 from .evidence_parts import DeploymentPart, EvidenceFile, RequestsPart, percentile

@@ -95,8 +95,8 @@ class ReportedPart(_Part):
 class DeploymentPart(_Part):
     """Everything that is known of one deployment."""
 
-    engine: Literal["vllm", "sglang", "tgi", "trtllm", "llamacpp", "dynamo"] = Field(
-        default="vllm", description="which engine serves"
+    engine: Literal["vllm", "sglang", "tgi", "trtllm", "llamacpp", "dynamo", "unknown"] = Field(
+        default="vllm", description="which engine serves; of an unknown one advice names flags as vLLM does"
     )
     engine_version: str | None = Field(default=None, max_length=100, description="its version, such as '0.32.0'")
     workload: Literal["interactive", "batch"] = Field(

@@ -17,6 +17,7 @@ from advisor.domain.errors import SourceError
 from advisor.domain.evidence import Window
 from advisor.domain.exported import EDGES, FAMILIES, OTHER_MODELS, OUTCOMES, QUANTITIES, REQUESTS, ExportedLengths
 from advisor.domain.histogram import Buckets, Floats
+from advisor.domain.numbers import counted
 from advisor.domain.report import SourceState
 
 from .metrics_series import PartKey, RawSeries, Readings
@@ -67,7 +68,7 @@ def read_exporters(options: PrometheusOptions, window: Window, resolve: Callable
     read = {name: _lengths(told, step) for name, told in claimed.items()}
     lengths = {name: told for name, told in read.items() if told.requests}
     requests = sum(told.requests for told in lengths.values())
-    detail = f"{requests:,.0f} requests of {len(lengths)} deployments, in steps of {step} s"
+    detail = f"{requests:,.0f} requests of {counted(len(lengths), 'deployment')}, in steps of {step} s"
     state = SourceState(NAME, "ok", f"{detail}; {api.queries} queries, {api.samples:,} samples")
     return ExporterReading(lengths, dict(strangers.most_common()), state, api.queries, api.samples)
 
@@ -99,14 +100,14 @@ def _claimed(
     series: Sequence[RawSeries], resolve: Callable[[str], str | None]
 ) -> tuple[dict[str, list[Readings]], Counter[str]]:
     """What each agent counted for each deployment, under whatever names; and the requests of other models."""
-    counted: dict[frozenset[tuple[str, str]], dict[PartKey, list[RawSeries]]] = {}
+    told: dict[frozenset[tuple[str, str]], dict[PartKey, list[RawSeries]]] = {}
     for one in series:
         whose = frozenset((name, value) for name, value in one.labels.items() if name not in _PARTS)
         if (part := _part(one.labels)) is not None:
-            counted.setdefault(whose, {}).setdefault((one.name, part), []).append(one)
+            told.setdefault(whose, {}).setdefault((one.name, part), []).append(one)
     claimed: dict[str, list[Readings]] = defaultdict(list)
     strangers: Counter[str] = Counter()
-    for whose, parts in counted.items():
+    for whose, parts in told.items():
         model, readings = dict(whose).get("model", ""), Readings.of(parts, ())
         name = None if model == OTHER_MODELS else resolve(model)
         if name is not None:

@@ -232,6 +232,7 @@ def _notes(
     engines = list(series)
     missing = [c for c in metrics.counters if not any(c in e.windows.deltas for e in engines)]
     missing += [k for k in metrics.histograms if not any(k in {*e.latencies, *e.lengths} for e in engines)]
+    missing = [name for name in missing if name not in metrics.occasional]
     notes = [f"nothing counted for: {', '.join(missing)}"] if missing else []
     if gone:
         notes.append(f"{gone} engines left before the present epoch began; only their lengths are used")

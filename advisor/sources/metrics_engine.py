@@ -64,6 +64,8 @@ def understand(parts: EngineParts, *, lifetime: bool) -> EngineSeries:
         "tpot": _histogram(present, metrics, "tpot"),
         "itl": _histogram(present_whole, metrics, "itl"),
         "queue": _histogram(present_whole, metrics, "queue"),
+        "block_reuse_gap": _histogram(present_whole, metrics, "block_reuse_gap"),
+        "block_idle_before_evict": _histogram(present_whole, metrics, "block_idle_before_evict"),
     }
     lengths = {kind: _histogram(whole, metrics, kind) for kind in ("prompt_tokens", "output_tokens")}
     return EngineSeries(

@@ -28,6 +28,7 @@ def _number(value: str | float) -> float:
 
 
 Tokens = Annotated[int, _within(quantity.tokens, 1, MAX_TOKENS, "12288")]
+MeanTokens = Annotated[float, _within(_number, 1, MAX_TOKENS, "1155")]
 PoolTokens = Annotated[int, _within(quantity.tokens, 1, 10**11, "587158")]
 Count = Annotated[int, _within(quantity.tokens, 1, 10**6, "64")]
 Concurrency = Annotated[float, _within(_number, 1e-6, 10**6, "24")]

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from advisor.domain.errors import SourceError
 from advisor.domain.evidence import Window
+from advisor.domain.numbers import counted
 from advisor.domain.report import SourceState
 from advisor.engines import METRICS
 
@@ -95,7 +96,7 @@ def read_prometheus(options: PrometheusOptions, window: Window) -> MetricsReadin
     if not deployments:
         doubts.append("engines were seen for too short a time to be read; look again in some minutes")
     doubts += dict.fromkeys(note for found in deployments for note in found.notes if TAKEN_FOR_ONE in note)
-    size = f"{len(deployments)} deployments, {fleet.engines} engines, {steps}"
+    size = f"{counted(len(deployments), 'deployment')}, {counted(fleet.engines, 'engine')}, {steps}"
     return MetricsReading(deployments, _state(api, doubts, size), api.queries, api.samples)
 
 

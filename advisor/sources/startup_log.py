@@ -13,7 +13,8 @@ from advisor.engines.startup import StartupFacts
 from advisor.engines.tgi import startup_log as tgi
 from advisor.engines.vllm import startup_log as vllm
 
-from .engine_log import engine_lines
+from .engine_log import engine_lines, is_empty
+from .request_log import JOURNAL
 
 
 def read_startup_log(place: Path, since: float = 0.0, journals: Path | None = None) -> StartupFacts:
@@ -34,8 +35,16 @@ def read_startup_log(place: Path, since: float = 0.0, journals: Path | None = No
         or llamacpp.parse_startup(lines(llamacpp.TELLING))
     )
     if facts is None:
-        raise SourceError(
-            f"{place}: no start-up line of vLLM, SGLang, TGI or llama.cpp in it; give the log from its first line",
-            permanent=True,
-        )
+        raise SourceError(f"{place}: {_why_nothing(place, since, journals)}", permanent=True)
     return facts
+
+
+def _why_nothing(place: Path, since: float, journals: Path | None) -> str:
+    if not is_empty(place, since, journals):
+        return "no start-up line of vLLM, SGLang, TGI or llama.cpp in it; give the log from its first line"
+    if str(place).startswith(JOURNAL):
+        return (
+            "the journal shows no line of that unit: it is called otherwise (systemctl list-units), or this user may "
+            "not read it (group systemd-journal)"
+        )
+    return "the file is empty; give the log from its first line"

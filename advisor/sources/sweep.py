@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.errors import SourceError
-from advisor.domain.evidence import FlagValue, Sweep, SweepPoint
+from advisor.domain.evidence import FlagValue
+from advisor.domain.sweep import Sweep, SweepPoint
 
 from .bounded_file import read_bounded
 from .sweep_formats.aiperf import AIPERF

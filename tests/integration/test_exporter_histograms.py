@@ -210,7 +210,7 @@ def test_it_costs_two_queries_and_says_so(scraped: Callable[[Deployment], Scrape
     assert reading.queries == 2
     assert reading.state is not None
     assert reading.state.status == "ok"
-    assert reading.state.detail.startswith(f"{reading.lengths[found.model].requests:,.0f} requests of 1 deployments")
+    assert reading.state.detail.startswith(f"{reading.lengths[found.model].requests:,.0f} requests of 1 deployment,")
 
 
 def test_whoever_has_no_agents_hears_nothing_of_them(scraped: Callable[[Deployment], Scraped]) -> None:

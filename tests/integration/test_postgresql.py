@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -232,7 +233,7 @@ def test_what_the_server_refuses(database: str, query: str, more: dict[str, Any]
     spend(database, {"at": 1, "prompt_tokens": 1, "completion_tokens": 1})
     reading = read(database, query=query, **more)
     assert reading.state.status == "failed"
-    assert reading.state.detail.startswith("postgresql 127.0.0.1/postgres: ")
+    assert re.match(r"postgresql 127\.0\.0\.1:\d+/postgres: ", reading.state.detail)
     assert why in reading.state.detail
     assert "secret" not in reading.state.detail
     assert only(read(database)).served.n == 1

@@ -100,6 +100,7 @@ def test_a_log_joins_by_model_and_brings_deployments_of_its_own(tmp_path: Path) 
     )
     assert {name: e.log.served.n for name, e in found.deployments.items() if e.log} == {"chat": 2, "code": 2}
     assert found.deployments["chat"].flag("max_num_seqs") == 256
+    assert (found.deployments["chat"].engine, found.deployments["code"].engine) == ("vllm", "unknown")
 
 
 def test_a_start_up_log_joins_by_the_name_it_serves(tmp_path: Path) -> None:

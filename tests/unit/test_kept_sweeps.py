@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from advisor.cycle import run_once
 from advisor.domain.errors import UsageError
-from advisor.domain.evidence import Sweep, SweepPoint, Window
+from advisor.domain.evidence import Window
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.kept_sweeps import keep, path_of, with_kept
 from advisor.settings import Settings
 from advisor.sources.sweep import read_sweep
 
 SWEEP = Sweep(
     points=(
-        SweepPoint(8, 0.015, 0.3, 2.5, "p99", 200),
+        SweepPoint(8, 0.015, 0.3, 2.5, "p99", 200, prompt_tokens=1233.7, output_tokens=210.0),
         SweepPoint(16.5, 0.021, None, None, "mean", 200, computed=True, at_most=True),
     ),
     source="sweep results",

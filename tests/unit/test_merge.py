@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from advisor.domain.evidence import (
     FlagSource,
     GpuInfo,
     HttpOutcomes,
+    ModelInfo,
     ReportedPool,
     Samples,
     Window,
@@ -81,6 +83,17 @@ def test_a_start_up_log_tells_flags_pool_and_what_is_silent() -> None:
     assert found.reported_pool == ReportedPool(587_000, "start-up log")
     assert found.gpu == GpuInfo(kv_available_bytes=8e9)
     assert "max_num_seqs" not in with_startup(CHAT, StartupFacts("vllm", "0.32.0")).flags
+
+
+def test_the_weights_of_one_gpu_are_those_of_each() -> None:
+    printed = StartupFacts("vllm", "0.32.0", flags={"tensor_parallel_size": 4}, weights_bytes=17.5e9)
+    assert with_startup(CHAT, printed).model.weights_bytes == 70e9
+    stages = replace(printed, flags={"tensor_parallel_size": 2, "pipeline_parallel_size": 4})
+    assert with_startup(CHAT, stages).model.weights_bytes == 140e9
+    stated = replace(CHAT, model=ModelInfo(weights_bytes=71e9))
+    assert with_startup(stated, printed).model.weights_bytes == 71e9
+    # SGLang is not known to run on one GPU where its log does not say so
+    assert with_startup(CHAT, StartupFacts("sglang", weights_bytes=17.5e9)).model.weights_bytes is None
 
 
 def test_silence_of_another_engine_is_no_statement() -> None:

@@ -123,6 +123,8 @@ VLLM = EngineMetrics(
         "queue": QUEUE,
         "prompt_tokens": ("vllm:request_prompt_tokens",),
         "output_tokens": ("vllm:request_generation_tokens",),
+        "block_reuse_gap": ("vllm:kv_block_reuse_gap_seconds",),
+        "block_idle_before_evict": ("vllm:kv_block_idle_before_evict_seconds",),
     },
     counters={
         "preemptions": (Series("vllm:num_preemptions_total"),),
@@ -146,8 +148,10 @@ VLLM = EngineMetrics(
             Series("vllm:gpu_prefix_cache_queries_total"),
         ),
         "prefix_hits": (Series("vllm:prefix_cache_hits_total"), Series("vllm:gpu_prefix_cache_hits_total")),
+        "external_prefix_queries": (Series("vllm:external_prefix_cache_queries_total"),),
+        "external_prefix_hits": (Series("vllm:external_prefix_cache_hits_total"),),
     },
-    # With the bucket edges of 0.8.4 and later and a 131,072-token context.
+    # With the bucket edges of 0.8.4 and later and a 131,072-token context, and without what is occasional.
     series=SeriesCounts(gauges=3, windows=68, whole=84, info=12),
     config=(CONFIG,),
     epoch_settings=EPOCH_LABELS,
@@ -156,6 +160,10 @@ VLLM = EngineMetrics(
     # The older name counted blocks up to 0.8.5; this one counts tokens in every release.
     exact_prefix_hits="vllm:prefix_cache_hits_total",
     hands_over=("vllm:nixl_xfer_time_seconds_count", "vllm:mooncake_xfer_time_seconds_count"),
+    # With --kv-cache-metrics (0.12 and later), and with a KV connector.
+    occasional=frozenset(
+        {"block_reuse_gap", "block_idle_before_evict", "external_prefix_queries", "external_prefix_hits"}
+    ),
     awake=Series("vllm:engine_sleep_state", "sleep_state", only=frozenset({"awake"})),
     answers=Answers(("http_requests_total",), "status", {"method": ("POST",), "handler": GENERATION_HANDLERS}),
     flags=config_flags,

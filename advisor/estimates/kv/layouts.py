@@ -121,7 +121,7 @@ def shares_blocks(evidence: Evidence) -> bool:
 def _of_layers(evidence: Evidence, layers: Layers, ranks: int, drafted: int) -> list[Layout]:
     if evidence.engine != "vllm":
         if any(isinstance(layer, Heads) and layer.window for layer, _ in layers):
-            raise UnknownLayoutError(f"{evidence.engine} keeps windows in a pool of their own")
+            raise UnknownLayoutError(f"it may keep windows in a pool of their own (engine: {evidence.engine})")
         # States have a pool of their own there, so that the printed bytes are those of attention alone.
         layers = attention_only(layers)
     if uniform(layers):

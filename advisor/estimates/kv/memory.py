@@ -37,7 +37,8 @@ def memory_left(evidence: Evidence, ranks: int) -> Fact:
     share = evidence.flag("gpu_memory_utilization") or default_gpu_memory_utilization(evidence.engine_version)
     if evidence.engine != "vllm":
         return unknown(
-            f"{evidence.engine} shares out GPU memory by another rule: give gpu.kv_available as it prints it"
+            f"GPU memory is not shared out by vLLM's rule (engine: {evidence.engine}): "
+            "give gpu.kv_available as it prints it"
         )
     if gpu.memory_bytes is None or weights is None:
         return unknown(

@@ -8,10 +8,10 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from advisor import reporting
-from advisor.cycle import run_once
+from advisor.cycle import PastDemand, run_once
 from advisor.domain.errors import SourceError, StoreError
 from advisor.domain.evidence import Evidence, Window
-from advisor.domain.hours import HOUR_SECONDS, HourFacts
+from advisor.domain.hours import DEMAND, HOUR_SECONDS, HourFacts
 from advisor.domain.report import DeploymentReport, Report, SourceState
 from advisor.estimates.hourly import hourly_facts
 from advisor.kept_sweeps import with_kept
@@ -26,6 +26,7 @@ from advisor.store import Store
 
 from .report import send
 
+GROWTH_SECONDS = 15 * 86_400.0
 _OUT_OF_SIGHT = "deployments out of sight"
 
 
@@ -38,7 +39,7 @@ def run(settings: Settings, now: float, owners: Owners | None) -> Account:
     try:
         with closing(Store.open(settings.store.path)) as store:
             logs = RememberedLogs(store, owners)
-            report = _judged(settings, now, logs, account)
+            report = _judged(settings, now, logs, account, _past_demand(store, now))
             account.owners = logs.owners
             with account.part("record"):
                 _record(store, report)
@@ -51,9 +52,20 @@ def run(settings: Settings, now: float, owners: Owners | None) -> Account:
     return account
 
 
-def _judged(settings: Settings, now: float, logs: RequestLogs, account: Account) -> Report:
+def _past_demand(store: Store, now: float) -> PastDemand:
+    def told(deployment: str) -> tuple[tuple[float, float], ...]:
+        hours = store.hours(deployment, now - GROWTH_SECONDS)
+        return tuple((hour.start, hour.figures[DEMAND]) for hour in hours if DEMAND in hour.figures)
+
+    return told
+
+
+def _judged(
+    settings: Settings, now: float, logs: RequestLogs, account: Account, past: PastDemand = lambda _: ()
+) -> Report:
+    window = Window(now - settings.since, now)
     with account.part("judge") as told:
-        report = run_once(with_kept(settings), Window(now - settings.since, now), request_logs=logs, tell=told.append)
+        report = run_once(with_kept(settings), window, request_logs=logs, past_demand=past, tell=told.append)
         told.insert(0, f"{len(report.deployments)} deployments")
     if not report.deployments:
         account.problems += [f"{s.name}: {s.detail}" for s in report.sources if s.status == "failed"]

@@ -42,7 +42,8 @@ class Answer:
 def answer(options: SqlOptions, window: Window) -> Generator[Answer, None, None]:
     """Ask within one transaction that is rolled back. Raises SourceError, also while chunks are taken."""
     url = address(options)
-    place = one_line(f"{url.drivername.partition('+')[0]} {url.host or ''}/{url.database or ''}", 100)
+    port = "" if url.port is None else f":{url.port}"
+    place = one_line(f"{url.drivername.partition('+')[0]} {url.host or ''}{port}/{url.database or ''}", 100)
     deadline = time.monotonic() + options.statement_timeout_seconds
     with closing(_connection(options, url, place)) as connection:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.domain.evidence import SloStatistic, SweepPoint
+from advisor.domain.sweep import SloStatistic, SweepPoint
 
 from .run import RanOn, Run, SweepFormat, at, check_completed, figure, name
 
@@ -35,6 +35,8 @@ def _point(run: Run) -> SweepPoint:
         statistic=statistic,
         requests=round(completed),
         computed=limit is None,
+        prompt_tokens=figure(run, "input_sequence_length", "avg"),
+        output_tokens=figure(run, "output_sequence_length", "avg"),
     )
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from advisor.domain.evidence import SweepPoint
+from advisor.domain.sweep import SweepPoint
 
 from .run import RanOn, Run, SweepFormat, at, check_completed, decoding_sequences, figure, milliseconds, name
 
@@ -36,6 +36,8 @@ def _point(run: Run) -> SweepPoint:
         requests_per_second=figure(metrics, "requests_per_second", "successful", "mean"),
         requests=round(completed),
         computed=computed,
+        prompt_tokens=figure(metrics, "prompt_token_count", "successful", "mean"),
+        output_tokens=figure(metrics, "output_token_count", "successful", "mean"),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from advisor.domain.evidence import SloStatistic, SweepPoint
+from advisor.domain.sweep import SloStatistic, SweepPoint
 
 from .run import RanOn, Run, SweepFormat, at, check_completed, figure
 
@@ -42,6 +42,8 @@ def _point(run: Run) -> SweepPoint:
         statistic=statistic,
         requests=round(completed),
         computed=limit is None,
+        prompt_tokens=figure(run, "successes", "prompt_len", "mean"),
+        output_tokens=figure(run, "successes", "output_len", "mean"),
     )
 
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, model_validator
 
-from advisor.domain.evidence import FlagValue, SloStatistic, SweepPoint
+from advisor.domain.evidence import FlagValue
+from advisor.domain.sweep import SloStatistic, SweepPoint
 from advisor.engines.vllm.flags import FLAGS, normalise
-from advisor.sources.plausible import Concurrency, FirstTokenSeconds, Rate, TokenSeconds
+from advisor.sources.plausible import Concurrency, FirstTokenSeconds, MeanTokens, Rate, TokenSeconds
 from advisor.sources.yaml_file import nearest
 
 
@@ -29,6 +30,8 @@ class Point(BaseModel):
     requests: int | None = Field(default=None, ge=1, description="requests behind it")
     computed: bool = Field(default=False, description="concurrency follows from throughput and latency, it was not set")
     at_most: bool = Field(default=False, description="tpot is only the most that it can be")
+    prompt_tokens: MeanTokens | None = Field(default=None, description="mean prompt tokens of its requests")
+    output_tokens: MeanTokens | None = Field(default=None, description="mean output tokens of its requests")
 
     @model_validator(mode="after")
     def _one_speed(self) -> Point:
@@ -50,6 +53,8 @@ class Point(BaseModel):
             requests=self.requests,
             computed=self.computed,
             at_most=self.at_most,
+            prompt_tokens=self.prompt_tokens,
+            output_tokens=self.output_tokens,
         )
 
 

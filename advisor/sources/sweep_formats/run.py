@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from advisor.domain.evidence import FlagValue, SweepPoint
+from advisor.domain.evidence import FlagValue
+from advisor.domain.sweep import SweepPoint
 
 Run = Mapping[str, Any]
 
@@ -76,6 +77,11 @@ def decoding_sequences(gap_seconds: float, output_tokens: float, requests: float
     the ramps at both ends, so it is rather too low, and a ceiling read off it rather too careful.
     """
     return gap_seconds * (output_tokens - requests) / duration_seconds
+
+
+def mean_of(total: float | None, requests: float) -> float | None:
+    """Of one request, or None where no total is told: 1,000,000 tokens of 500 requests are 2,000."""
+    return None if total is None else total / requests
 
 
 def check_completed(completed: float | None, sent: float | None) -> float:

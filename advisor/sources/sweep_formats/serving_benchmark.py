@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from advisor.domain.evidence import FlagValue, SloStatistic, SweepPoint
+from advisor.domain.evidence import FlagValue
+from advisor.domain.sweep import SloStatistic, SweepPoint
 from advisor.engines.vllm.flags import FLAGS, normalise
 
 from .run import (
@@ -23,6 +24,7 @@ from .run import (
     check_completed,
     decoding_sequences,
     figure,
+    mean_of,
     milliseconds,
     name,
 )
@@ -69,6 +71,8 @@ def _point(run: Run) -> SweepPoint:
         requests=round(completed),
         computed=computed,
         at_most=at_most,
+        prompt_tokens=mean_of(figure(run, "total_input_tokens"), completed),
+        output_tokens=mean_of(figure(run, "total_output_tokens"), completed),
     )
 
 

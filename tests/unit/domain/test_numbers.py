@@ -118,3 +118,15 @@ def test_no_number_breaks_a_format(unit: str, value: float) -> None:
     text = numbers.quantity(value, unit)
     assert (text == "unknown") == (not math.isfinite(value))
     assert len(text) < 450
+
+
+@pytest.mark.parametrize(("many", "text"), [(0, "0 engines"), (1, "1 engine"), (1200, "1,200 engines")])
+def test_one_thing_is_no_plural(many: int, text: str) -> None:
+    assert numbers.counted(many, "engine") == text
+
+
+def test_a_share_of_time_says_what_it_is_a_share_of() -> None:
+    scraped, counted = measured(0.13, n=1440, source="scrapes"), computed(None, low=0.84, high=1.0, source="counters")
+    assert numbers.told("time_at_sequence_cap", scraped) == "13 % of the time"
+    assert numbers.told("time_at_sequence_cap", counted) == "84-100 % of engine steps since the start"
+    assert numbers.told("kv_usage_p95", counted) == "84-100 %"

@@ -9,8 +9,8 @@ import pytest
 
 from advisor import engines
 from advisor.domain.catalogue import CATALOGUE
-from advisor.domain.evidence import COUNTERS
-from advisor.engines.metrics import EngineMetrics, SeriesCounts
+from advisor.domain.evidence import COUNTERS, UNTOLD
+from advisor.engines.metrics import WHOLE_HISTOGRAMS, WINDOWED_HISTOGRAMS, EngineMetrics, SeriesCounts
 
 FOLDER = Path(engines.__file__).parent
 EVERY = list(engines.METRICS.values())
@@ -32,7 +32,8 @@ def test_every_module_of_flags_is_registered() -> None:
 def test_canonical_names_are_those_of_the_evidence(metrics: EngineMetrics) -> None:
     assert set(metrics.counters) <= set(COUNTERS)
     assert set(metrics.gauges) <= {"running", "waiting", "kv_usage", "kv_tokens"}
-    assert set(metrics.histograms) <= {"ttft", "itl", "tpot", "queue", "prompt_tokens", "output_tokens"}
+    assert set(metrics.histograms) <= {*WINDOWED_HISTOGRAMS, *WHOLE_HISTOGRAMS}
+    assert metrics.occasional <= {*metrics.histograms, *metrics.counters}
     assert set(metrics.never_tells) <= set(CATALOGUE)
 
 
@@ -72,3 +73,13 @@ def test_a_label_is_renamed_and_a_common_one_stays() -> None:
 def test_metrics_without_settings_tell_nothing_of_flags_pool_or_release() -> None:
     bare = EngineMetrics("new", "new:running", {}, {}, {}, SeriesCounts(1, 0, 0, 0))
     assert (bare.flags({}), bare.pool({}, 1), bare.release((), {})) == ({}, None, None)
+
+
+def test_of_an_engine_that_nobody_named_flags_are_said_to_be_vllms() -> None:
+    flags = engines.flags_of(UNTOLD)
+    assert flags is not None
+    assert flags.render_flag("max_model_len", 12_288) == "--max-model-len 12288 (vLLM's name)"
+    assert (flags.lacks("max_num_seqs"), bool(flags.lacks("replicas"))) == (None, True)
+    assert flags.canonical("max_num_seqs", "16") == ("max_num_seqs", 16)
+    assert flags.violations({"max_num_seqs": 4096, "max_num_batched_tokens": 2}, None, pool_tokens=1) == ()
+    assert (flags.certain_defaults("0.32.0"), flags.counts_declared_output("0.10.0")) == ({}, None)

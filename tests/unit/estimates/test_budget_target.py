@@ -12,7 +12,7 @@ from advisor.domain.policy import Policy
 from advisor.estimates import budget_target
 from advisor.estimates.budget_target import LATER, NAMES
 from advisor.estimates.full_step import FullStep
-from tests.unit.estimates.evidence import NOTHING, bounded, engine, flags, joint, sheet, windows
+from tests.unit.estimates.evidence import NOTHING, bounded, buckets, engine, flags, joint, sheet, windows
 
 CHAT = FullStep(base=0.011, per_sequence=82e-6, per_prompt_token=0.112e-3, windows=3840)
 
@@ -192,6 +192,27 @@ def test_nothing_but_full_steps_bounds_twice_the_budget(tpot: float, advised: in
         assert (step.value, step.low, step.high, step.n) == pytest.approx((None, 0.045, 0.09, 40))
     half_empty = replace(evidence, flags=flags(max_num_batched_tokens=512, max_num_seqs=128))
     assert judged(half_empty, "hardly varied", slo_attainment_ttft=0.2)["next_max_num_batched_tokens"].is_unknown
+
+
+def test_where_full_steps_are_all_prompts_twice_the_budget_serves_hardly_more() -> None:
+    # full steps of 45 ms, and one gap in a thousand is at most 10 ms: 90 / 80 = 1.125 times; 1.61 / 1.125 = 1.43
+    rows = {"steps": 300.0, "itl_count": 300 * 39.0, "itl_sum": 300 * 39 * 0.045, "prompt_tokens_computed": 300 * 211.0}
+    gaps = buckets([0.010, 0.025, 0.05], [500, 4_500, 400_000, 0])
+    full = engine(counters=windows({name: [value] * 40 for name, value in rows.items()}), latencies={"itl": gaps})
+    evidence = replace(served(256, Slo(tpot_seconds=0.1, ttft_seconds=3.0)), engines=(full,))
+    known = {"slo_attainment_ttft": 0.2, "demand_over_saturated_rate": 1.61}
+    pressure = judged(evidence, "hardly varied", **known)["demand_over_capacity_at_next_budget"]
+    assert (pressure.value, pressure.low, pressure.high) == pytest.approx((None, 1.61 / 1.125, None))
+    never_full = judged(evidence, "hardly varied", slo_attainment_ttft=0.2)
+    assert never_full["demand_over_capacity_at_next_budget"].is_unknown
+
+
+def test_parts_of_a_step_that_a_measured_gap_refutes_size_no_budget() -> None:
+    # a full step takes at most 12.5 + 16,366 x 0.112 = 1,845 ms by its parts; one gap in a hundred takes four seconds
+    refuted = judged(served(16_384, GAPS), slo_attainment_itl=0.977, itl_p99=bounded(4.0, 5.0))
+    assert "a full step by its parts at most 1.85 s" in (refuted["next_max_num_batched_tokens"].unknown or "")
+    fair = judged(served(16_384, GAPS), slo_attainment_itl=0.977, itl_p99=bounded(2.5, 5.0))
+    assert fair["next_max_num_batched_tokens"].value == 512
 
 
 def test_mean_lengths_stand_in_for_the_spread_of_prompts() -> None:

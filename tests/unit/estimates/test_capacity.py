@@ -16,6 +16,7 @@ from tests.unit.estimates.evidence import NOTHING, bounded, engine, flags, joint
 # 24 seats decode at 10 + 0.275 x 24 = 16.6 ms; 1 prompt chunk and 211 tokens are 3.52 s: 6.82 requests a second
 LINE = StepTime(0.010, 0.275e-3, None, None, 0.9, 0.001, 100, 24.0)
 ONE = 24 / (212 * 0.0166)
+CAPACITY = "capacity_requests_per_second_per_replica"
 LENGTHS = joint((1160, 211, 5_000))
 
 
@@ -38,7 +39,20 @@ def finishing(*per_window: float, seconds: float = 60.0, start: float = 0.0, nam
 
 
 def rates(*engines: EngineSeries) -> list[float]:
-    return [float(rate) for rate in demand.arrival_rates(replace(NOTHING, engines=engines), None)]
+    return [float(rate) for rate in demand.arrivals_of(replace(NOTHING, engines=engines), None).per_second]
+
+
+def test_what_came_before_the_present_epoch_was_not_held_by_it() -> None:
+    # 100 slots at 6/s, then a restart, then 20 slots at 0.3/s within the objectives
+    arrived = log(LENGTHS, arrivals=slots(*[1_800] * 100, *[90] * 22))
+    now = replace(engine(counters=windows(GAPS)), epoch_start=100 * 300.0)
+    restarted = replace(NOTHING, log=arrived, replicas=1, engines=(now,))
+    out = facts(restarted, slo_attainment=1.0, slo_target=0.99)
+    assert out[CAPACITY].low == pytest.approx(0.3)
+    assert out["demand_over_observed_rate"].value == pytest.approx(6 / 0.3)
+    whole = facts(replace(restarted, engines=()), slo_attainment=1.0, slo_target=0.99)
+    assert whole[CAPACITY].low == pytest.approx(6.0)
+    assert whole["demand_over_observed_rate"].value == pytest.approx(1.0)
 
 
 def test_demand_is_the_p99_of_five_minutes() -> None:
@@ -99,10 +113,10 @@ def test_engines_that_left_and_lifetime_totals_tell_no_rate() -> None:
 
 def test_a_log_that_covers_part_of_the_traffic_gives_way() -> None:
     both = replace(arriving(1.0), engines=(finishing(*[240.0] * 40),))
-    assert demand.arrival_rates(both, 0.25).max() == pytest.approx(4.0)
-    assert demand.arrival_rates(both, 0.97).max() == pytest.approx(1.0)
-    assert demand.arrival_rates(both, None).max() == pytest.approx(1.0)
-    assert demand.arrival_rates(arriving(1.0), 0.25).max() == pytest.approx(1.0)
+    assert demand.arrivals_of(both, 0.25).per_second.max() == pytest.approx(4.0)
+    assert demand.arrivals_of(both, 0.97).per_second.max() == pytest.approx(1.0)
+    assert demand.arrivals_of(both, None).per_second.max() == pytest.approx(1.0)
+    assert demand.arrivals_of(arriving(1.0), 0.25).per_second.max() == pytest.approx(1.0)
 
 
 def test_littles_law() -> None:
@@ -144,15 +158,15 @@ GAPS: Mapping[str, list[float]] = {"itl_sum": [80.0], "itl_count": [4_000.0], "s
 
 
 def test_without_a_step_time_only_the_observed_gap_counts() -> None:
-    # 8 decode at 20 ms: 8 / (211 x 0.02) = 1.90/s are sure; 64 seats would serve 15.2/s at the same gap
+    # 8 decode at 20 ms: 8 / (212 x 0.02) = 1.89/s are sure; 64 seats would serve 15.1/s at the same gap
     seen = replace(arriving(2.0), engines=(engine(counters=windows(GAPS)),))
     one = facts(seen, "not fitted", next_max_num_seqs=64)["capacity_requests_per_second_per_replica"]
-    assert (one.value, one.low, one.high) == pytest.approx((None, 8 / 4.22, 64 / 4.22))
+    assert (one.value, one.low, one.high) == pytest.approx((None, 8 / 4.24, 64 / 4.24))
     out = facts(seen, "not fitted", next_max_num_seqs=64)
     assert out["recommended_replicas"].value is None
     # at the batch that was observed it is a figure
     assert facts(seen, "not fitted", next_max_num_seqs=8)["demand_over_capacity"].value == pytest.approx(
-        2 / (2 * 8 / 4.22 * 0.9)
+        2 / (2 * 8 / 4.24 * 0.9)
     )
 
 
@@ -203,6 +217,22 @@ def test_a_measured_rate_is_believed_where_the_time_of_a_step_is_near(
     assert (one.value, one.low, one.high) == pytest.approx(told)
 
 
+@pytest.mark.parametrize(
+    ("attained", "next_cap", "value", "high"),
+    [
+        (0.985, 24.0, None, 2.0),  # 24 seats would serve 6.82/s, and at 2/s the objectives are missed with them
+        (0.985, 36.0, 36 / (212 * 0.0199), 36 / (212 * 0.0199)),  # the cap is still to be raised
+        (bounded(0.98, 0.995), 24.0, ONE, ONE),  # they may be met
+    ],
+)
+def test_seats_tell_no_rate_within_objectives_that_are_missed(
+    attained: float | Fact, next_cap: float, value: float | None, high: float
+) -> None:
+    running = {"max_num_seqs": 24.0, "next_max_num_seqs": next_cap}
+    told = facts(arriving(2.0, replicas=1), LINE, slo_attainment=attained, slo_target=0.99, **running)[CAPACITY]
+    assert (told.value, told.high) == pytest.approx((value, high))
+
+
 def test_the_token_budget_may_fill_fewer_seats() -> None:
     out = facts(arriving(1.0), next_max_num_seqs=240, budget_ceiling=24)
     assert out["capacity_requests_per_second_per_replica"].value == pytest.approx(ONE)
@@ -223,13 +253,6 @@ def test_what_is_missing_leaves_the_capacity_unknown(
     out = facts(evidence, step, **known)
     for name in ("capacity_requests_per_second_per_replica", "demand_over_capacity", "recommended_replicas"):
         assert out[name].is_unknown
-
-
-def test_outputs_that_vary_by_more_than_their_mean_ask_for_more_room() -> None:
-    steady, wild = joint((10, 200, 50), (10, 300, 50)), joint((10, 10, 95), (10, 2_000, 5))
-    assert capacity.headroom_for(replace(NOTHING, joint=steady), Policy()) == 0.9
-    assert capacity.headroom_for(replace(NOTHING, joint=wild), Policy()) == 0.75
-    assert capacity.headroom_for(NOTHING, Policy()) == 0.9
 
 
 def test_a_step_on_the_way_up_bounds_the_pressure_only_from_above() -> None:

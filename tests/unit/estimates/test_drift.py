@@ -143,7 +143,7 @@ def test_too_few_requests_are_not_compared() -> None:
     reason = drift.facts(logged(history(*traffic(400, 1))), Policy())["length_shift"].unknown
     assert reason == "too few requests to compare earlier with later ones (300 each)"
     assert drift.facts(NOTHING, Policy())["length_shift"].unknown == (
-        "needs request lengths over time: a log (--logs) or engine metrics"
+        "needs request lengths over time: a request log (--logs), sql or the exporter, or engine metrics"
     )
 
 

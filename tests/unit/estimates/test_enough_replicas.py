@@ -20,7 +20,7 @@ SHARED = SharedSteps(np.array([1000.0]), np.array([10.0]), np.array([1.0]), Full
 
 
 def told(evidence: Evidence = PROMISED, shared: SharedSteps | None = SHARED, **known: float | Fact | None) -> Fact:
-    given = {"replicas": 1.0, "slo_target": 0.99, "demand_requests_per_second_p99": 3.0, "recommended_replicas": 2.0}
+    given = {"replicas": 1.0, "slo_target": 0.99, "demand_to_carry": 3.0, "recommended_replicas": 2.0}
     return recommended_replicas(evidence, sheet(**given | known), shared)
 
 
@@ -47,6 +47,12 @@ def test_misses_ask_for_one_more_at_least() -> None:
     # at 1/s a replica 0.84 % are told and 1.5 % miss, so 1.8 times as many; 0.75/s are told 0.37 %, which is 0.7 %
     assert slowed(0.75) * 0.015 / slowed(1.0) < 0.01
     assert told(replicas=3.0, recommended_replicas=3.0, slo_attainment_tpot=0.985).value == 4
+
+
+@pytest.mark.parametrize(("imbalance", "replicas"), [(1.2, 4), (3.07, 3)])
+def test_misses_of_one_replica_that_is_fed_unevenly_ask_for_none(imbalance: float, replicas: int) -> None:
+    uneven = told(replicas=3.0, recommended_replicas=3.0, slo_attainment_tpot=0.985, replica_imbalance=imbalance)
+    assert uneven.value == replicas
 
 
 def test_more_misses_than_are_told_ask_for_more() -> None:
@@ -88,7 +94,7 @@ def test_bounds_stay_bounds_where_nothing_is_known_to_miss() -> None:
     [
         (PROMISED, None, {}),
         (NOTHING, SHARED, {}),
-        (PROMISED, SHARED, {"demand_requests_per_second_p99": bounded(None, None)}),
+        (PROMISED, SHARED, {"demand_to_carry": bounded(None, None)}),
         (PROMISED, SHARED, {"replicas": bounded(None, None)}),
     ],
 )

@@ -27,13 +27,12 @@ from advisor.domain.evidence import (
     Samples,
     Slo,
     StatedPercentiles,
-    Sweep,
-    SweepPoint,
     as_floats,
 )
 from advisor.domain.fact import Fact, FactSheet, computed, measured
 from advisor.domain.histogram import Buckets, Floats, JointCounts, TokenCounts
 from advisor.domain.policy import Policy
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates import estimate
 from tests.unit.estimates.evidence import NOTHING, engine, flags, gauges, windows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.domain.evidence import Disagreement, Evidence, Flag, FlagSource, FlagValue, Window
-from advisor.estimates.flag_sources import facts
+from advisor.estimates.flag_sources import facts, missing
 
 
 def dispute(flag: str, believed: tuple[FlagValue, FlagSource], other: tuple[FlagValue, FlagSource]) -> Disagreement:
@@ -15,6 +15,14 @@ def dispute(flag: str, believed: tuple[FlagValue, FlagSource], other: tuple[Flag
 def evidence(*disputes: Disagreement) -> Evidence:
     flags = {"max_num_seqs": Flag(64, "startup_log")}
     return Evidence("chat", Window(0.0, 1.0), flags=flags, disagreements=disputes)
+
+
+def test_a_start_up_log_that_was_read_is_not_asked_for_again() -> None:
+    assert missing(evidence(), "max_model_len") == (
+        "max_model_len is in no metric, and the start-up log given does not print it: --set max_model_len=N"
+    )
+    without = Evidence("chat", Window(0.0, 1.0))
+    assert "give a start-up log (--startup-log) or --set max_model_len=N" in missing(without, "max_model_len")
 
 
 def test_each_flag_counts_once_and_every_source_is_named() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.estimates.gauge_occupancy import from_gauges
+from advisor.estimates.gauge_occupancy import from_gauges, kept_full
 from tests.unit.estimates.evidence import NOTHING, engine, gauges, sheet, windows
 
 
@@ -61,4 +61,40 @@ def test_concurrency_that_hardly_varied_tells_no_intercept(least: int, most: int
     scraped = engine(gauges(running, usage=(40_000 + 500 * running) / 400_000), counted)
     found = from_gauges(replace(NOTHING, engines=(scraped,)), sheet(kv_pool_tokens=400_000)["kv_pool_tokens"])
     assert found is not None
+    assert found.shared == 0
+
+
+def test_a_cache_that_offload_keeps_full_tells_nothing_of_sequences() -> None:
+    pool = sheet(kv_pool_tokens=400_000)["kv_pool_tokens"]
+    running, _ = in_flight(1232, 715, 5_000)
+    on_purpose = engine(gauges(running, usage=0.999))
+    assert kept_full(on_purpose)
+    assert from_gauges(replace(NOTHING, engines=(on_purpose,)), pool) is None
+    # the replica beside it offloads nothing, and is read alone
+    other = engine(gauges(running, usage=1_000 * np.array(running) / 400_000))
+    found = from_gauges(replace(NOTHING, engines=(on_purpose, other)), pool)
+    assert found is not None
+    assert found.mean == pytest.approx(1_000)
+
+
+def test_a_cache_that_is_full_because_requests_wait_is_of_sequences() -> None:
+    running, _ = in_flight(1232, 715, 5_000)
+    assert not kept_full(engine(gauges(running, waiting=4.0, usage=0.999)))
+    # at the same concurrency all the time nobody can tell
+    assert not kept_full(engine(gauges([20.0] * 5_000, usage=0.999)))
+    assert not kept_full(engine(gauges(running, usage=np.array(running) / 39)))
+    assert not kept_full(engine(gauges(running)))
+    assert not kept_full(engine(gauges(running[:90], usage=0.999)))
+    # nothing runs most of the time: a leak
+    assert not kept_full(engine(gauges([*running, *[0.0] * 6_000], usage=0.999)))
+
+
+def test_blocks_that_are_only_cached_are_not_held() -> None:
+    """Usage falls to 0 between requests however much is cached: with 5 running at 10 % a sequence holds 2 %."""
+    pool = sheet(kv_pool_tokens=400_000)["kv_pool_tokens"]
+    counted = windows({"prefix_hits": [900.0], "prefix_queries": [1_000.0]})
+    bursts = engine(gauges([0.0, 5.0] * 2_000, usage=[0.0, 0.1] * 2_000), counted)
+    found = from_gauges(replace(NOTHING, engines=(bursts,)), pool)
+    assert found is not None
+    assert found.mean == pytest.approx(8_000)
     assert found.shared == 0

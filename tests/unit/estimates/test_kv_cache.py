@@ -19,7 +19,6 @@ from advisor.estimates.kv_cache import (
     kv_pool_relative_error,
     kv_pool_tokens,
     kv_pool_tokens_predicted,
-    kv_pool_tokens_sharded,
     sequences_of_length,
 )
 from tests.unit.estimates.kv.models import (
@@ -138,7 +137,7 @@ def test_the_default_utilization_follows_the_version() -> None:
                 engine="sglang",
                 gpu_memory_utilization=0.9,
             ),
-            "shares out GPU memory by another rule",
+            "is not shared out by vLLM's rule",
         ),
     ],
 )
@@ -321,35 +320,6 @@ def test_sequences_without_a_pool_or_a_layout_are_unknown() -> None:
     either = evidence(QWEN3_6_35B, available_gib=6.01, version=None, kv_cache_dtype="fp8", max_model_len=131_072)
     fact = sequences_of_length(either, 4096)
     assert (fact.value, fact.low, fact.high) == (None, 299 // 8, 299 // 5)
-
-
-@pytest.mark.parametrize(
-    ("config", "tensor", "size"),
-    [
-        (LLAMA_70B, 8, 327_680),
-        (LLAMA_70B, 16, 655_360),  # 8 heads, twice each
-        (DEEPSEEK_V3, 8, 562_176),  # a latent on each of 8
-    ],
-)
-def test_another_sharding_keeps_what_cannot_be_split_on_every_rank(
-    config: Mapping[str, Any], tensor: int, size: int
-) -> None:
-    case = evidence(
-        stated=ModelInfo(config=config, weights_bytes=70e9),
-        gpu=GpuInfo(memory_bytes=80e9, headroom_bytes=8e9),
-        gpu_memory_utilization=0.92,
-        tensor_parallel_size=4,
-    )
-    memory = tensor * (80e9 * 0.92 - 8e9) - 70e9
-    assert kv_pool_tokens_sharded(case, tensor).value == math.floor(memory / size)
-
-
-def test_another_sharding_from_a_stated_size_may_not_split_the_heads() -> None:
-    pool = kv_pool_tokens_sharded(CHAT_70B, 8)
-    # 8 x (73.6 - 8.75 - 8) = 454.8 GB; twice the headroom, and every head kept twice: 390.8 GB / 655,360
-    assert (pool.value, pool.low, pool.high) == (1_387_939, 596_313, 1_583_251)
-    assert "kv_per_token" in (kv_pool_tokens_sharded(evidence(), 8).unknown or "")
-    assert "cannot be split" in (kv_pool_tokens_sharded(evidence(LLAMA_8B), 64).unknown or "")
 
 
 def test_the_error_from_total_memory_has_the_interval_of_the_headroom() -> None:

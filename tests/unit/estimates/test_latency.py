@@ -7,7 +7,7 @@ import pytest
 from advisor.domain.evidence import Evidence, LatencySample, Slo
 from advisor.domain.histogram import Buckets
 from advisor.estimates import latency
-from tests.unit.estimates.evidence import NOTHING, buckets, engine, latencies, log
+from tests.unit.estimates.evidence import NOTHING, buckets, engine, joint, latencies, log
 
 NAN = float("nan")
 
@@ -56,6 +56,21 @@ def test_both_targets_must_be_met_by_the_same_request() -> None:
     assert out["slo_attainment_ttft"].value == pytest.approx(0.9)
     assert out["slo_attainment"].value == pytest.approx(0.8)
     assert out["slo_target"].value == pytest.approx(0.99)
+
+
+def test_where_no_answer_has_two_tokens_all_of_them_keep_the_promise() -> None:
+    promised = Slo(tpot_seconds=0.05)
+    labels = replace(measured(promised), joint=joint((600, 1, 5_000)))
+    told = latency.facts(labels)["slo_attainment_tpot"]
+    assert (told.value, told.n) == (1.0, 5_000)
+    one_longer = replace(labels, joint=joint((600, 1, 5_000), (600, 2, 1)))
+    assert latency.facts(one_longer)["slo_attainment_tpot"].is_unknown
+    counted = replace(
+        NOTHING,
+        slo=promised,
+        engines=(engine(lengths={"output_tokens": buckets([1.0, 2.0], [500, 0, 0])}),),
+    )
+    assert latency.facts(counted)["slo_attainment_tpot"].value == 1.0
 
 
 def test_a_request_on_the_target_meets_it() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import CounterWindows, Evidence, Slo, Sweep, SweepPoint
+from advisor.domain.evidence import CounterWindows, Evidence, Slo
 from advisor.domain.fact import Fact
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates import latency_ceiling
 from advisor.estimates.full_step import FullStep
 from advisor.estimates.latency_ceiling import from_levels, reached
@@ -154,9 +155,12 @@ def test_no_bucket_at_the_target_counts_only_what_is_surely_within() -> None:
     assert shape(ceiling(bucketed((8, 100, 0), edge=0.050), LINE)) == (None, 0, 30)
 
 
-def test_a_step_slower_than_the_target_leaves_one_sequence() -> None:
-    slow = replace(LINE, base=0.100)
-    assert shape(ceiling(bucketed((8, 0, 100)), slow)) == (None, 0, 1)
+def test_a_step_slower_than_the_target_is_no_matter_of_concurrency() -> None:
+    # 100 ms + 1 x 1 ms; with two tokens a gap that is 50.5 ms a token
+    told = ceiling(bucketed((8, 0, 100)), replace(LINE, base=0.100)).unknown or ""
+    assert told.endswith("one sequence alone takes 101 ms a token: not a matter of concurrency")
+    drafted = ceiling(bucketed((8, 0, 100)), replace(LINE, base=0.100, tokens_per_gap=2.0)).unknown or ""
+    assert "takes 50.5 ms a token" in drafted
 
 
 def test_few_requests_in_windows_tell_nothing() -> None:
@@ -220,3 +224,43 @@ def test_how_far_the_share_itself_reaches() -> None:
     level, within, requests = np.array([8, 16, 24]), np.array([100.0, 97.0, 50.0]), np.full(3, 100.0)
     assert [reached(level, within, requests, share) for share in (0.99, 0.97, 0.5, 0.4)] == [8, 16, 24, 24]
     assert reached(level, within - 50, requests, 0.99) == 0
+
+
+def changed(read: Evidence, *lengths: float) -> Evidence:
+    """The same engine, and mean prompt tokens of its requests window by window, 100 of them in each."""
+    (one,) = read.engines
+    counted = {"finished": np.full(len(lengths), 100.0), "generation_tokens": np.full(len(lengths), 10_000.0)}
+    deltas = {**one.windows.deltas, **counted, "prompt_tokens": 100.0 * np.array(lengths)}
+    return replace(read, engines=(replace(one, windows=replace(one.windows, deltas=deltas)),))
+
+
+HELD = (24.0, 10_000.0, 0.0), (24.0, 10_000.0, 0.0), (24.0, 10_000.0, 0.0)
+SINCE = (8.0, 100.0, 0.0), (16.0, 50.0, 50.0)
+LONGER = 1000.0, 1000.0, 1000.0, 2000.0, 2000.0
+
+
+def test_windows_before_requests_became_longer_do_not_count() -> None:
+    """24 held with prompts of 1,000 tokens; with 2,000 they hold at 8 and fail at 16."""
+    told = ceiling(changed(bucketed(*HELD, *SINCE), *LONGER), LINE)
+    assert shape(told) == (None, 8, 30)
+    assert str(told.source).endswith("since requests changed 2 min ago (2,000 + 100 tokens now, 1,400 + 100 over all)")
+    # without a change the 50 are an accident among 30,000 that held
+    assert shape(ceiling(changed(bucketed(*HELD, *SINCE), *[1000.0] * 5), LINE)) == (None, 24, None)
+
+
+def test_a_log_of_shorter_requests_does_not_set_the_ceiling_of_longer_ones() -> None:
+    served = log(latency=latencies((0.1, 0.02, 24, 500), (0.1, 0.09, 32, 500)))
+    seen = replace(changed(bucketed(*HELD, *SINCE), *LONGER), log=served)
+    assert shape(ceiling(seen, LINE)) == (None, 8, 30)
+    # where a fifth of them was before, and three quarters as long, the mean of all is within a tenth of now
+    early = replace(changed(bucketed(*HELD, *SINCE), 1500.0, *[2000.0] * 4), log=served)
+    assert shape(ceiling(early, LINE)) == (24, 24, 32)
+
+
+def test_longer_requests_that_were_not_measured_yet_have_no_ceiling() -> None:
+    unmeasured = bucketed(*HELD, (8.0, 0.0, 0.0), (16.0, 0.0, 0.0))
+    served = log(latency=latencies((0.1, 0.02, 24, 500), (0.1, 0.09, 32, 500)))
+    told = ceiling(replace(changed(unmeasured, *LONGER), log=served), LINE)
+    why = told.unknown or ""
+    assert why.startswith("requests changed 2 min ago (2,000 + 100 tokens now, 1,400 + 100 over all): their time")
+    assert why.endswith("or the time since alone (--since)")

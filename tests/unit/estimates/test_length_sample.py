@@ -15,7 +15,7 @@ from advisor.domain.exported import EDGES, ExportedLengths
 from advisor.domain.fact import Fact
 from advisor.domain.histogram import TokenCounts
 from advisor.domain.policy import Policy
-from advisor.estimates import context_limit, drift, lengths
+from advisor.estimates import context_limit, drift, lengths, load
 from advisor.estimates.length_sample import believed_agents, length_sample
 from advisor.estimates.token_budget import mean_lengths
 from advisor.exporter.counting import counts_of
@@ -104,6 +104,7 @@ def test_coverage_is_against_what_the_engines_finished() -> None:
 
 def test_a_week_is_a_week() -> None:
     assert facts(counted(BODY))["observed_days"].value == 7.0
+    assert load.facts(counted(BODY), sheet())["observed_seconds"].value == 7 * 86_400.0
 
 
 def test_refusals_are_counted_and_their_needs_raise_the_limit() -> None:

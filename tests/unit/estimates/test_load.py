@@ -153,6 +153,8 @@ def test_how_long_was_observed() -> None:
     counted = engine(counters=windows({"finished": [1.0] * 60}))
     assert facts(replace(NOTHING, engines=(counted,)))["observed_seconds"].value == 3_600
     assert facts(replace(NOTHING, engines=(engine(),)))["observed_seconds"].is_unknown
+    printed = engine(gauges([8.0] * 61, every=10.0))
+    assert facts(replace(NOTHING, engines=(printed,)))["observed_seconds"].value == 600, "its own log has no counters"
     assert facts(busy([], max_num_seqs=8))["observed_seconds"].value == 0
 
 
@@ -162,3 +164,14 @@ def test_time_at_the_next_cap_counts_scrapes_that_would_fill_it() -> None:
     evidence = replace(NOTHING, engines=(one,))
     assert load.time_at_next_cap(evidence, sheet(next_max_num_seqs=24)).number == 0.5
     assert load.time_at_next_cap(evidence, sheet()).is_unknown
+
+
+def test_a_cache_that_is_kept_full_on_purpose_is_no_usage_by_requests() -> None:
+    running = np.resize([4.0, 12.0], 400)
+    full = engine(gauges(running, usage=0.999))
+    fact = load.facts(replace(NOTHING, engines=(full,)), sheet())["kv_usage_p95"]
+    assert "as offload keeps it" in (fact.unknown or "")
+    # requests wait for it at one of the two: there it is full of them
+    waits = engine(gauges(running, waiting=3.0, usage=0.999), instance="other:8000")
+    both = load.facts(replace(NOTHING, engines=(full, waits)), sheet())["kv_usage_p95"]
+    assert both.number == 0.999

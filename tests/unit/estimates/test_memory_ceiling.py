@@ -83,6 +83,11 @@ def test_of_two_estimates_the_lower_is_believed_and_the_other_shown() -> None:
     ceiling = facts(known, kv_pool_tokens=400_000)["memory_ceiling_expected"]
     assert ceiling.value == 200
     assert "prompt and output of each logged request" in (ceiling.source or "")
+    (other,) = ceiling.rivals
+    # 400,000 / 1,097 = 364 would fill it on average
+    assert other.number is not None
+    assert 340 < other.number <= 364
+    assert (other.source or "").startswith("1,0")
     assert facts(known, kv_pool_tokens=400_000)["kv_tokens_per_sequence"].value == pytest.approx(2_000)
 
 

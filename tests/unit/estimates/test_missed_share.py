@@ -30,6 +30,20 @@ def test_misses_fall_with_the_cube_of_the_load(present: int, attained: float, as
     assert found.low <= replicas <= found.high
 
 
+def test_where_demand_does_not_fit_most_misses_end_once_it_does() -> None:
+    # 2 x 13.3^(1/3) = 4.7, but capacity asks for 3
+    missed = {"replicas": 2, "slo_attainment": 0.867, "slo_target": 0.99}
+    assert told(**missed, recommended_replicas=3, demand_over_capacity=1.17).value == 4
+    assert told(**missed, recommended_replicas=3, demand_over_capacity=bounded(0.6, 1.8)).value == 5
+    assert told(**missed, recommended_replicas=3, demand_over_capacity=0.9).value == 5
+
+
+def test_work_that_is_done_twice_is_no_load() -> None:
+    thrash = {"replicas": 1, "slo_attainment": 0.42, "slo_target": 0.99, "recommended_replicas": 2}
+    assert told(**thrash, preempted_share=0.75).value == 2
+    assert told(**thrash, preempted_share=0.01).value == 4
+
+
 def test_what_buckets_leave_open_stays_open() -> None:
     # between 60 % and 96 %: at least 2 x (0.04 / 0.01)^(1/3) = 3.2, at most 2 x (0.40 / 0.01)^(1/3) = 6.8
     found = told(replicas=2, slo_attainment=bounded(0.60, 0.96), slo_target=0.99)

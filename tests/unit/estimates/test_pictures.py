@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.domain.evidence import Evidence, LatencySample, Slo, Sweep, SweepPoint, Window
+from advisor.domain.evidence import Evidence, LatencySample, Slo, Window
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates.pictures import MOST_POINTS, pictures
 from tests.unit.estimates.evidence import joint, log, sheet
 

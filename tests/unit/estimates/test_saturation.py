@@ -32,10 +32,14 @@ def _evidence(*engines: EngineSeries) -> Evidence:
     return Evidence("x", Window(0.0, 3600.0), engines=engines, replicas=len(engines))
 
 
+def arriving(per_second: float) -> dict[str, float]:
+    return {"demand_requests_per_second_p99": per_second, "demand_to_carry": per_second}
+
+
 def test_the_saturated_rate_is_what_finished_while_something_always_waited() -> None:
     # Slots 2 to 5 always had a queue: (57 + 57 + 60 + 54) / 4 = 57 a slot = 0.19/s; demand 0.25 / (0.19 x 0.9) = 146 %.
     evidence = _evidence(_engine([0, 5, 9, 7, 4], [100, 57, 57, 60, 54]))
-    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.25, recommended_replicas=1))
+    facts = saturation.facts(evidence, POLICY, sheet(**arriving(0.25), recommended_replicas=1))
     assert facts["saturated_requests_per_second"].number == pytest.approx(0.19)
     assert facts["demand_over_saturated_rate"].number == pytest.approx(0.25 / (0.19 * 0.9))
     assert facts["recommended_replicas"].number == 2
@@ -52,14 +56,14 @@ def test_a_queue_that_drains_in_every_slot_says_nothing() -> None:
     waiting = engine.samples.waiting.copy()
     waiting[::10] = 0
     drained = replace(engine, samples=replace(engine.samples, waiting=waiting))
-    facts = saturation.facts(_evidence(drained), POLICY, sheet(demand_requests_per_second_p99=9.0))
+    facts = saturation.facts(_evidence(drained), POLICY, sheet(**arriving(9.0)))
     assert facts["demand_over_saturated_rate"].is_unknown
     assert facts["saturated_requests_per_second"].unknown == saturation.NEVER
 
 
 def test_the_model_keeps_its_word_where_it_asks_for_more_replicas() -> None:
     evidence = _evidence(_engine([1, 1, 1], [300, 300, 300]))
-    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5, recommended_replicas=3))
+    facts = saturation.facts(evidence, POLICY, sheet(**arriving(0.5), recommended_replicas=3))
     assert facts["recommended_replicas"].value == 3
 
 
@@ -67,8 +71,17 @@ def test_where_the_model_only_bounds_them_the_measurement_tells() -> None:
     # 0.92 requests/s in the slowest tenth of 0.9, 1 and 1, and 80 % of it: 2.4 / 0.736 = 3.3
     evidence = _evidence(_engine([1] * 3, [0.9 * 300, 300, 300]))
     for told, wanted in ((bounded(1, 30), 4), (bounded(6, 30), 6), (computed(3, source="model"), 4)):
-        known = sheet(demand_requests_per_second_p99=2.4, recommended_replicas=told)
+        known = sheet(**arriving(2.4), recommended_replicas=told)
         assert saturation.facts(evidence, POLICY, known)["recommended_replicas"].value == wanted
+
+
+def test_batch_work_may_wait() -> None:
+    # 3.16/s on average, 2/s served saturated, 95 % of it: 1.66; promises would ask for 3.16 / 1.47 = 2.1
+    evidence = _evidence(_engine([1] * 3, [1.8 * 300, 2.1 * 300, 2.1 * 300]))
+    known = sheet(**arriving(3.16), recommended_replicas=1)
+    assert saturation.facts(evidence, POLICY, known)["recommended_replicas"].value == 3
+    batch = replace(evidence, workload="batch")
+    assert saturation.facts(batch, POLICY, known)["recommended_replicas"].value == 2
 
 
 def test_the_more_unequal_requests_are_the_less_a_replica_is_used() -> None:
@@ -78,13 +91,13 @@ def test_the_more_unequal_requests_are_the_less_a_replica_is_used() -> None:
     mean = (0.99 * 105 + 0.01 * 20_000) * 10
     cv2 = (0.99 * (1_050 - mean) ** 2 + 0.01 * (200_000 - mean) ** 2) / mean**2
     ratio = 8 / (1 + cv2)
-    facts = saturation.facts(unequal, POLICY, sheet(demand_requests_per_second_p99=1.0, recommended_replicas=1))
+    facts = saturation.facts(unequal, POLICY, sheet(**arriving(1.0), recommended_replicas=1))
     assert facts["recommended_replicas"].value == math.ceil((1 + ratio) / ratio)
 
 
 def test_an_engine_that_finished_nothing_while_requests_waited_has_no_rate_to_compare_with() -> None:
     evidence = _evidence(_engine([1, 1, 1], [0, 0, 0]))
-    facts = saturation.facts(evidence, POLICY, sheet(demand_requests_per_second_p99=0.5))
+    facts = saturation.facts(evidence, POLICY, sheet(**arriving(0.5)))
     assert facts["demand_over_saturated_rate"].is_unknown
 
 
@@ -99,4 +112,4 @@ def test_slots_in_which_a_fifth_was_preempted_do_not_tell_what_a_lower_cap_serve
 def facts_with_preemptions(engine: EngineSeries, preemptions: list[float]) -> dict[str, Fact]:
     deltas = {**engine.windows.deltas, "preemptions": as_floats(preemptions)}
     counted = replace(engine, windows=replace(engine.windows, deltas=deltas))
-    return saturation.facts(_evidence(counted), POLICY, sheet(demand_requests_per_second_p99=0.25))
+    return saturation.facts(_evidence(counted), POLICY, sheet(**arriving(0.25)))

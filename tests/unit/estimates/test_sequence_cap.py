@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import Evidence, Slo, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence, Slo
 from advisor.domain.fact import Fact
 from advisor.domain.policy import Policy
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates import sequence_cap
 from tests.unit.estimates.evidence import NOTHING, bounded, flags, sheet
 
@@ -95,6 +96,10 @@ def test_a_raise_goes_half_beyond_what_was_seen() -> None:
     assert step(swept, memory_ceiling_expected=200, running_max=16) == 60
 
 
+def test_half_more_than_one_is_two() -> None:
+    assert step(capped(1), memory_ceiling_expected=200, running_max=1) == 2
+
+
 def test_a_cap_far_above_all_traffic_stays() -> None:
     assert step(capped(256), memory_ceiling_expected=400, running_max=12) == 256
 
@@ -118,9 +123,17 @@ def test_a_promise_that_was_never_measured_yields_no_raise() -> None:
 def test_a_missed_objective_is_not_answered_by_a_raise() -> None:
     failing = {"slo_attainment": 0.8, "slo_target": 0.99, "memory_ceiling_expected": 200.0, "running_max": 16.0}
     raised = facts(capped(16, PROMISED), latency_ceiling=bounded(10, 30), **failing)["next_max_num_seqs"]
-    assert "objectives are missed now" in (raised.unknown or "")
+    assert "the time per token is missed now" in (raised.unknown or "")
     # a measured ceiling above the cap is another matter: TTFT may be what is missed
     assert step(capped(16, PROMISED), latency_ceiling=40, **failing) == 24
+
+
+def test_first_tokens_late_at_the_cap_do_not_hold_it_down() -> None:
+    # how many fit is only bounded; the cap may rise where the time per token holds, and cache for it is free
+    late = {"slo_attainment": 0.6, "slo_target": 0.99, "kv_usage_p95": 0.033, "running_max": 48.0, "running_p95": 48.0}
+    bounds = {"memory_ceiling_expected": bounded(None, 1590), "latency_ceiling": bounded(47, None)}
+    assert step(capped(48, PROMISED), slo_attainment_tpot=0.9994, **bounds, **late) == 72
+    assert step(capped(48, PROMISED), slo_attainment_tpot=0.8, **bounds, **late) is None
 
 
 def test_late_first_tokens_are_answered_by_as_many_seats_as_surely_hold() -> None:
@@ -164,6 +177,19 @@ def test_never_below_the_most_that_ran_while_objectives_are_met() -> None:
     assert step(capped(256), slo_attainment=bounded(0.5, 0.98), slo_target=0.99, **met) == 40
 
 
+def test_the_most_that_ran_is_no_floor_where_it_did_not_fit() -> None:
+    crowded = {"memory_ceiling_expected": 13, "running_max": 24, "running_p95": 11, "slo_target": 0.99}
+    unsure = bounded(0.981, 0.994)
+    assert step(capped(256), preempted_share=0.019, slo_attainment=unsure, **crowded) == 13
+    # one in a hundred is accepted, and objectives that are met are left alone
+    assert step(capped(256), preempted_share=0.01, slo_attainment=unsure, **crowded) == 24
+    assert step(capped(256), preempted_share=0.019, slo_attainment=0.992, **crowded) == 24
+    # where a fifth is preempted fewer at once serve more, whatever runs and whether or not anything is promised
+    assert step(capped(256), preempted_share=0.2, **{**crowded, "running_p95": 23.0, "slo_target": None}) == 13
+    # never under what runs 95 % of the time
+    assert step(capped(256), preempted_share=0.019, slo_attainment=unsure, **{**crowded, "running_p95": 15.2}) == 16
+
+
 @pytest.mark.parametrize(
     ("known", "standing"),
     [
@@ -196,6 +222,7 @@ def test_where_the_most_is_not_known_the_percentile_is_kept() -> None:
         ({"memory_ceiling_expected": 30, "running_p95": 23.9, "waiting_p95": 0}, "demand"),
         ({"memory_ceiling_expected": 30, "running_p95": 24, "waiting_p95": 0}, "memory"),
         ({"memory_ceiling_expected": 30, "running_p95": 5, "waiting_p95": 1}, "memory"),
+        ({"memory_ceiling_expected": 439, "running_p95": 12, "waiting_p95": 0, "max_num_seqs": 12}, "memory"),
         ({"memory_ceiling_expected": 30, "running_p95": 5}, "memory"),
         ({"budget_ceiling": 27}, None),
     ],
@@ -220,7 +247,7 @@ def test_a_step_is_never_reckless(
         return
     assert value == int(value) >= 1
     if cap is None or value > cap:
-        assert value <= max(math.floor(1.5 * seen), 1)
+        assert value <= max(math.floor(1.5 * seen), seen + 1)
         assert value <= min(max(c, 1) for c in (memory, latency) if c is not None)
     if cap is not None and value < cap and (attained is None or attained >= 0.99):
         assert value >= min(seen, cap)

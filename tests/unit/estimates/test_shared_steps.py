@@ -13,7 +13,7 @@ from advisor.domain.evidence import as_floats
 from advisor.estimates import shared_steps
 from advisor.estimates.full_step import FullStep
 from advisor.estimates.shared_steps import SharedSteps, exceeded
-from tests.unit.estimates.evidence import NOTHING, buckets, engine, flags, joint, log, sheet
+from tests.unit.estimates.evidence import NOTHING, buckets, engine, flags, joint, log, sheet, windows
 
 WORK = FullStep(0.020, 0.0, 1e-4, 100)
 BUDGET = 2048
@@ -108,6 +108,21 @@ def test_from_a_log() -> None:
     shared = shared_steps.of(seen, WORK, sheet(prefix_cache_hit_rate=0.25))
     assert shared is not None
     assert sorted(zip(shared.prompt, shared.gaps, shared.share, strict=True)) == [(150, 0, 0.25), (750, 10, 0.75)]
+
+
+def test_requests_are_as_long_as_they_are_now() -> None:
+    prompts = [20_000.0] * 30 + [40_000.0] * 10
+    counted = {"finished": [20.0] * 40, "prompt_tokens": prompts, "generation_tokens": [2020.0] * 40}
+    seen = replace(
+        NOTHING,
+        log=log(joint((500, 101, 1), (1500, 101, 1))),
+        engines=(engine(counters=windows(counted)),),
+        flags=flags(max_num_batched_tokens=BUDGET),
+    )
+    shared = shared_steps.of(seen, WORK, sheet())
+    assert shared is not None
+    # logged over all the time they are 1,000 on average; the last 200 that the engine counted are 2,000
+    assert sorted(zip(shared.prompt, shared.gaps, strict=True)) == [(1000, 100), (3000, 100)]
 
 
 def test_from_histograms_alone() -> None:

@@ -224,6 +224,38 @@ def test_only_windows_with_requests_as_long_as_now() -> None:
     assert (fit.windows, fit.base) == pytest.approx((50, A + 0.003), rel=1e-3)
 
 
+def lengthened(place: int, *, by: float = 2.0) -> dict[str, Floats]:
+    """200 windows whose last so many hold requests with longer prompts, and so more prompt work beside each token."""
+    deltas = counters(prompts_vary=0.0)
+    longer = np.where(np.arange(200) >= 200 - place, by, 1.0)
+    batch = deltas["itl_count"] / deltas["steps"]
+    prompt = RATIO * longer * batch
+    itl = A + B * batch + P * prompt
+    return deltas | {
+        "itl_sum": itl * deltas["itl_count"],
+        "prompt_tokens_computed": prompt * deltas["steps"],
+        "finished": np.full(200, 20.0),
+        "prompt_tokens": 20 * 1160 * longer,
+        "generation_tokens": np.full(200, 20 * 211.0),
+    }
+
+
+def test_the_line_is_that_of_the_last_hour_where_prompts_doubled_in_it() -> None:
+    """The mean of an eighth of the time, 25 windows, would be 1.8 times as long."""
+    fit = step_time.fit(of(lengthened(40)))
+    assert isinstance(fit, StepTime)
+    # 0.02 + 2 x 0.05 x 1,160 / 211 = 0.570 ms a sequence
+    assert (fit.windows, fit.per_sequence) == pytest.approx((40, 0.57e-3), rel=1e-2)
+    assert step_windows.prompt_tokens_per_gap(of(lengthened(40))) == pytest.approx(2 * RATIO)
+
+
+def test_a_change_that_leaves_too_few_windows_is_named() -> None:
+    assert refusal(lengthened(20)) == (
+        "20 usable windows since requests changed 20 min ago (2,320 + 211 tokens now, 1,276 + 211 over all); "
+        "30 are needed"
+    )
+
+
 def test_windows_are_joined_until_they_hold_ten_requests() -> None:
     # forty loads that last five windows of two requests each
     lasting = {name: np.repeat(values, 5) for name, values in counters(40).items()}

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import Evidence, Slo, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence, Slo
 from advisor.domain.fact import Fact, measured, unknown
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates.latency_ceiling import latency_ceiling
 from advisor.estimates.sweep_ceiling import from_sweep, on_one_engine, other_epoch, where_next
 from tests.unit.estimates.evidence import NOTHING, flags

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.evidence import Evidence, Sweep, SweepPoint
+from advisor.domain.evidence import Evidence
+from advisor.domain.sweep import Sweep, SweepPoint
 from advisor.estimates import throughput_knee
 from tests.unit.estimates.evidence import NOTHING
 

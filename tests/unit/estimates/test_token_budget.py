@@ -58,7 +58,7 @@ def test_what_never_decodes_has_no_such_ceiling() -> None:
 @pytest.mark.parametrize("unknown", [NOTHING, replace(NOTHING, flags=flags(max_num_batched_tokens=0))])
 def test_without_a_budget(unknown: Evidence) -> None:
     out = facts(unknown, STEP)
-    assert out["budget_ceiling"].unknown == out["prefill_share_of_budget"].unknown == token_budget.NO_BUDGET
+    assert out["budget_ceiling"].unknown == out["prefill_share_of_budget"].unknown == token_budget.no_budget(NOTHING)
     assert token_budget.left_for_prompts(unknown, sheet(max_num_seqs=40)["max_num_seqs"]).is_unknown
 
 

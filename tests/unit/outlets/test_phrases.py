@@ -149,7 +149,7 @@ def test_what_was_found_is_said_although_not_all_can_be_told() -> None:
     finding = Finding("capacity/throughput-flat", "Beyond 4 sequences throughput no longer rises", ())
     open_ = (Undetermined("a", (Need("running_p95", "give --prometheus"),)),)
     judged = replace(samples.cannot_tell(), judgement=Judgement("cannot_tell", findings=(finding,), undetermined=open_))
-    known = "give --prometheus. Known: Beyond 4 sequences throughput no longer rises"
+    known = "Beyond 4 sequences throughput no longer rises. For more: give --prometheus"
     assert phrases.answers(judged) == [("?", "cannot tell", known)]
 
 
@@ -187,3 +187,8 @@ def test_an_epoch_border_outside_the_window_is_not_told() -> None:
 )
 def test_a_ground_is_its_condition_and_the_value(line: EvidenceLine, text: str) -> None:
     assert phrases.ground(line) == text
+
+
+def test_an_option_tells_what_is_known() -> None:
+    bounds_only = {"replicas": 2, "kv_pool_tokens": None, "kv_pool_tokens_low": 474_608, "note": "to be tried"}
+    assert phrases.option(bounds_only) == "replicas 2, kv pool tokens low 474,608, note to be tried"

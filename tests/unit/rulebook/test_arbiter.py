@@ -215,3 +215,30 @@ def test_rules_for_plans_are_for_nothing_else(of: Evidence, *, fired: bool) -> N
 )
 def test_no_data_is_neither_traffic_nor_arithmetic(known: dict[str, float], status: str) -> None:
     assert advise([], evidence(), sheet(**known), ()).status == status
+
+
+LAST = {"id": "area/last", "advise": {"verdict": "investigate"}, "last_resort": True}
+
+
+def test_a_rule_of_last_resort_speaks_where_no_other_knows_what_to_do() -> None:
+    last, info = rule("running_p95 >= 1", **LAST), rule("running_p95 >= 1", advise={"verdict": "investigate"})
+    alone = advise([last], evidence(), sheet(running_p95=8), ())
+    assert ([a.rule for a in alone.advice], alone.status) == (["area/last"], "advice")
+    beside = advise([last, info], evidence(), sheet(running_p95=8), ())
+    assert {a.rule for a in beside.advice} == {"area/last", "area/name"}
+
+
+def test_a_rule_of_last_resort_only_states_while_others_wait_for_facts() -> None:
+    last = rule("running_p95 >= 1", **LAST)
+    other = rule("kv_usage_p95 < 60 %", advise={"verdict": "investigate"}, severity="opportunity")
+    judged = advise([last, other], evidence(), sheet(running_p95=8), ())
+    assert (judged.advice, judged.status) == ((), "cannot_tell")
+    assert [finding.rule for finding in judged.findings] == ["area/last"]
+
+
+def test_a_rule_of_last_resort_steps_back_where_another_advises() -> None:
+    last = rule("running_p95 >= 1", **LAST)
+    other = rule("running_p95 >= 1", advise={"verdict": "investigate"}, severity="opportunity")
+    judged = advise([last, other], evidence(), sheet(running_p95=8), ())
+    assert [a.rule for a in judged.advice] == ["area/name"]
+    assert [(n.rule, n.condition) for n in judged.not_fired] == [("area/last", "another rule advises what to do")]

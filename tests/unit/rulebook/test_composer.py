@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,23 @@ def test_without_a_present_value_the_rule_says_how_to_undo() -> None:
     one = rule(*PINNED, advise=RAISE, undo="Leave {next_max_num_seqs} out.")
     found = advised(one, sheet(**SEEN, next_max_num_seqs=24))
     assert (found.current, found.undo) == (None, "Leave 24 out.")
+
+
+@pytest.mark.parametrize(
+    ("engine", "following", "named"),
+    [
+        ("vllm", 24, "Look. Its next step here is --max-num-seqs 24."),
+        ("sglang", 24, "Look. Its next step here is --max-running-requests 24."),
+        ("tgi", 24, "Look."),
+        ("vllm", 16, "Look."),
+        ("vllm", None, "Look."),
+    ],
+)
+def test_what_is_looked_into_names_the_step_that_it_may_end_in(engine: str, following: int | None, named: str) -> None:
+    one = rule(*PINNED, advise={"verdict": "investigate", "step": "max_num_seqs"}, reason="Look.")
+    known = {"max_num_seqs": 16} | ({} if following is None else {"next_max_num_seqs": following})
+    found = advised(one, sheet(**SEEN, **known), replace(evidence(), engine=engine))
+    assert (found.reason, found.flag, found.recommended) == (named, None, None)
 
 
 # Of 100, a tenth is 10: 109 and 91 are noise, 110 and 90 are changes.
@@ -188,6 +206,22 @@ def test_confidence_follows_the_evidence(usage: Fact, confidence: str, told: str
     found = advised(rule("kv_usage_p95 < 60 %", advise=RAISE), sheet(kv_usage_p95=usage, next_max_num_seqs=24))
     assert found.confidence == confidence
     assert told in found.confidence_basis
+
+
+def test_a_cap_that_is_only_inferred_lowers_confidence() -> None:
+    inferred = Fact(value=16, source="inferred", basis="assumed")
+    known = sheet(kv_usage_p95=fact(0.04, n=10_000), next_max_num_seqs=24, max_num_seqs=inferred)
+    found = advised(rule("kv_usage_p95 < 60 %", advise=RAISE), known)
+    assert (found.confidence, found.confidence_basis) == ("low", "stated or assumed, not measured here: max_num_seqs")
+
+
+def test_replicas_of_which_only_the_least_is_known_say_so() -> None:
+    add = {"verdict": "add_replicas", "knob": "replicas", "to": "recommended_replicas"}
+    one = rule("kv_usage_p95 < 60 %", advise=add, reason="Too few.")
+    some = advised(one, sheet(kv_usage_p95=0.04, replicas=2, recommended_replicas=(3, None)))
+    assert (some.recommended, some.reason) == (3, "Too few. Replicas needed: at least 3 (test).")
+    known = advised(one, sheet(kv_usage_p95=0.04, replicas=2, recommended_replicas=3))
+    assert (known.recommended, known.reason) == (3, "Too few.")
 
 
 def test_what_was_left_open_lowers_confidence() -> None:

@@ -100,6 +100,11 @@ def raises(advice: Advice, knob: str) -> bool:
     return advice.knob == knob and (advice.recommended or 0) > (advice.current or 0)
 
 
+def _thrashes(stated: Mapping[str, Fact]) -> bool:
+    """A fifth is preempted: fewer at once serve more, whether or not demand fits."""
+    return "preempted_share" in stated and (stated["preempted_share"].floor or 0.0) >= 0.2
+
+
 @given(situations())
 @settings(max_examples=100)
 def test_every_rule_that_applies_is_in_one_place(situation: tuple[Evidence, FactSheet]) -> None:
@@ -171,7 +176,7 @@ def test_the_cap_is_lowered_only_for_a_failure_that_demand_allows(situation: tup
             failing = attained is not None and asked is not None and attained < asked
             churning = (known["preempted_share"].floor or 0.0) >= 0.005
             assert failing or churning
-            assert at_most(known["demand_over_capacity"], 1.0)
+            assert at_most(known["demand_over_capacity"], 1.0) or _thrashes(known)
 
 
 @given(situations())
@@ -204,6 +209,9 @@ def test_replicas_are_only_added_where_demand_exceeds_them(situation: tuple[Evid
         if advice.rule == "capacity/low-cap-would-queue":  # demand fits the seats, but not the time per token
             assert (known["slo_attainment_tpot"].ceiling or 0.0) < (known["slo_target"].floor or 1.0)
             assert (known["late_share_at_next_cap"].floor or 0.0) > 0.05
+        elif advice.rule == "capacity/first-tokens-late":  # demand fits on average, and bursts of prompts do not
+            assert (known["slo_attainment_ttft"].ceiling or 0.0) < (known["slo_target"].floor or 1.0)
+            assert (known["waiting_share"].floor or 0.0) >= 0.01 or (known["queue_share_of_ttft"].floor or 0.0) >= 0.2
         elif advice.verdict == "add_replicas":
             pressure = max((known[n].floor or 0.0) for n in ("demand_over_capacity", "demand_over_saturated_rate"))
             assert pressure > 1.0
@@ -267,7 +275,7 @@ def test_each_guard_alone_holds_the_change_back(
 ) -> None:
     """What fires by the rule's own case does not once this one fact is otherwise, or not known."""
     for rule, firing in CHANGING:
-        if rule.id == rule_id:
+        if rule.id == rule_id and not _thrashes(firing):
             stated = firing | {"replicas": fact(4)}
             of = evidence(slo=Slo(0.04, 0.2, 2.0))
             assert rule_id in {a.rule for a in advise(RULES, of, FactSheet(stated), ()).advice}

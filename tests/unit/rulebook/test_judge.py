@@ -72,11 +72,16 @@ def test_what_is_decided_blocks_a_rule_that_wants_it_open() -> None:
     assert found.condition == "slo_attainment < slo_target"
 
 
+def test_bounds_of_a_need_are_written_in_their_unit() -> None:
+    found = needs(rule("recommended_max_model_len < 8192").condition, sheet(recommended_max_model_len=(5010, 11_000)))
+    assert found[0].reason == "only known to lie between 5,010 and 11,000 (test): not enough to decide"
+
+
 def test_needs_name_only_what_leaves_the_rule_open() -> None:
     one = rule({"any": ["running_p95 < 10", "budget_ceiling < 5"]}, "preempted_share < 0.5 %", "kv_usage_p95 < 60 %")
     found = needs(one.condition, sheet(running_p95=8, kv_usage_p95=(0.5, 0.7)))
     assert [need.fact for need in found] == ["preempted_share", "kv_usage_p95"]
-    assert found[1].reason == "only known to lie between 0.5 and 0.7 (test): not enough to decide"
+    assert found[1].reason == "only known to lie between 50 % and 70 % (test): not enough to decide"
 
 
 def test_evidence_shows_what_made_the_rule_hold() -> None:

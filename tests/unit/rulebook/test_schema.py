@@ -37,6 +37,7 @@ EXPECT = [{"metric": "time_at_sequence_cap", "scales": "to_zero"}]
         ({"advise": RAISE | {"to": "kv_usage_p95"}}, "max_num_seqs is in sequences, kv_usage_p95 in ratio"),
         ({"advise": RAISE | {"to": "recommended_max_model_len"}}, "in sequences, recommended_max_model_len in tokens"),
         ({"advise": RAISE | {"to": "next_max_seqs"}}, "did you mean next_max_num_seqs"),
+        ({"advise": RAISE | {"step": "max_num_seqs"}}, "only investigate names"),
         ({"advise": RAISE | {"verdict": "restart"}}, "verdict"),
     ],
 )

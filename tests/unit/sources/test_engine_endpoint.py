@@ -78,6 +78,18 @@ def test_counters_of_one_scrape_count_from_the_start_of_the_process() -> None:
     assert first.latencies["itl"].n == 7233
 
 
+def test_blocks_of_an_engine_with_cache_metrics() -> None:
+    # 200 s with --kv-cache-metrics at a sample of 1.0: 12,288 tokens of cache, ten sessions and fresh prompts
+    (engine,) = only({"/metrics": (NEW / "metrics_cache_residency.txt").read_bytes()}, 1796011999.0).engines
+    idle, gaps = (engine.latencies[name] for name in ("block_idle_before_evict", "block_reuse_gap"))
+    assert (idle.n, gaps.n) == (1658, 24)
+    assert idle.quantile_bounds(0.5) == (10, 20)
+    assert gaps.quantile_bounds(0.9) == (20, 30)
+    assert engine.windows.total("prefix_hits") == 14_592
+    # Nobody is asked beyond its own cache.
+    assert engine.windows.total("external_prefix_queries") is None
+
+
 def test_an_engine_that_says_nothing_but_metrics() -> None:
     found = only({"/metrics": (OLD / "metrics.txt").read_bytes()})
     assert found.version_hint == ">=0.16,<0.20"

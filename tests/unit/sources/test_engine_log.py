@@ -41,6 +41,11 @@ def test_a_start_is_read_out_of_the_journal(journals: Path) -> None:
     assert (facts.engine, facts.model) == ("sglang", "m")
 
 
+def test_a_unit_without_any_line_is_said_to_be_called_otherwise_or_not_readable(journals: Path) -> None:
+    with pytest.raises(SourceError, match=r"journal:vllm\.service: the journal shows no line .*group systemd-journal"):
+        read_startup_log(Path("journal:vllm.service"), 0.0, journals)
+
+
 def test_a_journal_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"journal of sglang\.service: "):
         list(engine_lines(UNIT, re.compile(rb"x"), 0.0, tmp_path / "gone"))

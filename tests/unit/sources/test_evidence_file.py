@@ -160,7 +160,7 @@ def test_flags_as_people_write_them(tmp_path: Path) -> None:
         ("engine_version: 0.30", "2:10: deployments.chat.engine_version: expected a valid string, got a number"),
         (
             "engine: vlm",
-            "2:10: deployments.chat.engine: expected 'vllm', 'sglang', 'tgi', 'trtllm', 'llamacpp' or 'dynamo'",
+            "2:10: deployments.chat.engine: expected 'vllm', 'sglang', 'tgi', 'trtllm', 'llamacpp', 'dynamo'",
         ),
         ("facts: {running_p94: 8}", "2:18: unknown fact 'running_p94'; did you mean 'running_p95'?"),
         (

@@ -169,6 +169,22 @@ def test_lengths_survive_the_epoch_and_latencies_do_not() -> None:
     assert set(engine.latencies) == {"queue"}
 
 
+def test_what_only_some_settings_expose_is_read_and_not_missed() -> None:
+    name = "vllm:kv_block_reuse_gap_seconds"
+    gaps = [one(f"{name}_bucket", [0, 6], le="30"), one(f"{name}_bucket", [0, 9], le="+Inf")]
+    far = [
+        one("vllm:external_prefix_cache_queries_total", [0, 40]),
+        one("vllm:external_prefix_cache_hits_total", [0, 10]),
+    ]
+    found = only(gauges=[running([1, 1])], whole=gaps, windows=far)
+    assert found.engines[0].latencies["block_reuse_gap"].counts.tolist() == [6, 3]
+    assert found.engines[0].windows.total("external_prefix_queries") == 40
+    assert found.engines[0].windows.total("external_prefix_hits") == 10
+    (note,) = only(gauges=[running([1, 1])]).notes
+    assert "block_reuse_gap" not in note
+    assert "external_prefix" not in note
+
+
 def test_windows_carry_the_new_observations_of_the_histograms() -> None:
     name = "vllm:request_time_per_output_token_seconds"
     buckets = [

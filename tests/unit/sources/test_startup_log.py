@@ -47,6 +47,9 @@ def test_a_file_without_a_start_is_refused(tmp_path: Path) -> None:
     file.write_text('INFO: 127.0.0.1 - "GET /version HTTP/1.1" 200 OK\n')
     with pytest.raises(SourceError, match="no start-up line of vLLM, SGLang, TGI or llama"):
         read_startup_log(file)
+    file.write_text("")
+    with pytest.raises(SourceError, match="the file is empty"):
+        read_startup_log(file)
     with pytest.raises(SourceError, match="no such file"):
         read_startup_log(tmp_path)
 

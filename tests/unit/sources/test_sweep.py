@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain.errors import ConfigError, SourceError
-from advisor.domain.evidence import SweepPoint
+from advisor.domain.sweep import SweepPoint
 from advisor.sources import sweep
 from advisor.sources.sweep import read_sweep, read_sweeps
 
@@ -25,6 +26,7 @@ VLLM: dict[str, Any] = {
     "max_concurrency": 128,
     "duration": 41.7284,
     "completed": 500,
+    "total_input_tokens": 1023101,
     "total_output_tokens": 366152,
     "request_throughput": 11.9822,
     "mean_ttft_ms": 498.67,
@@ -80,6 +82,7 @@ def guidellm(*runs: tuple[dict[str, Any], float]) -> dict[str, Any]:
                     "inter_token_latency_ms": of(gap),
                     "time_per_output_token_ms": of(gap * 3),
                     "time_to_first_token_ms": of(250.0),
+                    "prompt_token_count": of(512.0),
                     "output_token_count": of(101.0, total_sum=30_300),
                 },
             }
@@ -91,14 +94,16 @@ def guidellm(*runs: tuple[dict[str, Any], float]) -> dict[str, Any]:
 def test_vllm_bench_serve(tmp_path: Path) -> None:
     read = read_sweep(written(tmp_path, "conc128.json", VLLM))
     (point,) = read.points
-    assert point == SweepPoint(128, 45.242 / 1000, 1134.59 / 1000, 11.9822, "p99", 500)
+    # 1,023,101 and 366,152 tokens of 500 requests
+    timed = SweepPoint(128, 45.242 / 1000, 1134.59 / 1000, 11.9822, "p99", 500)
+    assert point == replace(timed, prompt_tokens=2046.202, output_tokens=732.304)
     assert read.source == "sweep conc128.json of openai/gpt-oss-120b"
 
 
 def test_without_a_p99_the_mean_is_said_to_be_one(tmp_path: Path) -> None:
     run = {k: v for k, v in VLLM.items() if not k.startswith("p99")}
     (point,) = read_sweep(written(tmp_path, "run.json", run)).points
-    assert point == SweepPoint(128, 11.3525 / 1000, 498.67 / 1000, 11.9822, "mean", 500)
+    assert (point.tpot_seconds, point.ttft_seconds, point.statistic) == (11.3525 / 1000, 498.67 / 1000, "mean")
 
 
 def test_fewer_requests_than_the_limit_cannot_have_run_together(tmp_path: Path) -> None:
@@ -166,6 +171,7 @@ def test_guidellm_levels(tmp_path: Path) -> None:
     # constant: 0.020 s x (30,300 - 300) gaps in 60 s = 10 decoding
     assert [(p.concurrency, p.tpot_seconds) for p in read.points] == [(1, 0.010), (10, 0.020), (32, 0.025)]
     assert {p.statistic for p in read.points} == {"mean"}
+    assert {(p.prompt_tokens, p.output_tokens) for p in read.points} == {(512.0, 101.0)}
     assert "runs left out: 1 (guide.json sent everything at once without a limit" in read.source
 
 

@@ -223,7 +223,10 @@ def test_settings_that_cannot_be(stated: dict[str, Any], why: str) -> None:
     [
         ("clickhouse://db/x", "clickhouse db/x: no dialect of that name"),
         ("mysql://db/x", "mysql db/x: the driver MySQLdb is not installed"),
-        ("postgresql://advisor:hunter2@127.0.0.1:9/x", "postgresql 127.0.0.1/x: refuses the connection; is it running"),
+        (
+            "postgresql://advisor:hunter2@127.0.0.1:9/x",
+            "postgresql 127.0.0.1:9/x: refuses the connection; is it running",
+        ),
         ("hunter2", "sql: url holds no address"),
     ],
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.domain.errors import SourceError
-from advisor.domain.evidence import SweepPoint
+from advisor.domain.sweep import SweepPoint
 from advisor.sources.sweep import read_sweep
 
 RESULT: dict[str, Any] = {
@@ -19,6 +20,8 @@ RESULT: dict[str, Any] = {
     "time_to_first_token": {"unit": "ms", "avg": 100.0, "p99": 310.0},
     "inter_token_latency": {"unit": "ms", "avg": 12.5, "p99": 19.0},
     "inter_chunk_latency": {"unit": "ms", "avg": 25.0, "p99": 90.0},
+    "input_sequence_length": {"unit": "tokens", "avg": 1021.5},
+    "output_sequence_length": {"unit": "tokens", "avg": 201.0},
     "input_config": {"endpoint": {"model_names": ["org/model"]}, "loadgen": {"concurrency": 20}},
 }
 
@@ -31,7 +34,8 @@ def point(folder: Path, **changes: Any) -> SweepPoint:
 
 
 def test_inter_token_latency_is_our_time_per_output_token(tmp_path: Path) -> None:
-    assert point(tmp_path) == SweepPoint(20, 0.019, 0.31, 8.0, "p99", 400)
+    timed = SweepPoint(20, 0.019, 0.31, 8.0, "p99", 400)
+    assert point(tmp_path) == replace(timed, prompt_tokens=1021.5, output_tokens=201.0)
 
 
 @pytest.mark.parametrize(

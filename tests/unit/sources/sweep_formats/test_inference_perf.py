@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.errors import SourceError
-from advisor.domain.evidence import SweepPoint
+from advisor.domain.sweep import SweepPoint
 from advisor.sources.sweep import read_sweep
 
 
@@ -26,6 +26,7 @@ def stage(**latency: dict[str, float]) -> dict[str, Any]:
             "count": 4852,
             "latency": measured | latency,
             "throughput": {"requests_per_sec": 37.0118, "output_tokens_per_sec": 4760.5},
+            "prompt_len": {"mean": 1021.3},
             "output_len": {"mean": 128.6224},
         },
         "failures": {"count": 0, "request_latency": None},
@@ -46,6 +47,7 @@ def test_a_time_per_token_that_counted_every_token_twice_is_not_believed(tmp_pat
     assert (read.statistic, read.ttft_seconds) == ("mean", 4.6867)
     assert read.concurrency == pytest.approx(248.36, abs=0.01)
     assert read.computed
+    assert (read.prompt_tokens, read.output_tokens) == (1021.3, 128.6224)
 
 
 def test_one_that_agrees_is_taken_as_the_percentile_it_is(tmp_path: Path) -> None:
