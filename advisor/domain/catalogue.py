@@ -174,6 +174,11 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("kv_usage_p95", "ratio", "95th percentile of KV cache usage, per engine"),
     ("preempted_share", "ratio", "preemptions / finished requests; may exceed 1"),
     ("queue_share_of_ttft", "ratio", "time to first token spent waiting for a seat"),
+    (
+        "slo_attainment_ttft_unqueued",
+        "ratio",
+        "requests whose first token could be in time if nobody waited, at most",
+    ),
     ("ttft_p50", "seconds", "median time to first token"),
     ("ttft_p99", "seconds", "99th percentile of time to first token"),
     ("tpot_p99", "seconds", "99th percentile over requests of each one's mean time per output token"),

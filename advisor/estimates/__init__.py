@@ -24,6 +24,7 @@ from . import (
     full_step,
     growth,
     kv_cache,
+    late_in_queue,
     latency,
     latency_ceiling,
     lengths,
@@ -139,6 +140,7 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     add(prefix_cache.facts(evidence, known))
     add(latency.facts(evidence) | worst_replica.facts(evidence))
     step = step_time.fit(evidence)
+    add({"slo_attainment_ttft_unqueued": late_in_queue.attainment_unqueued(evidence, known)})
     add(step_time.facts(step) | context_cost.facts(evidence, known))
     work = full_step.identify(evidence, step)
     add(token_budget.facts(evidence, work, known))

@@ -24,13 +24,27 @@ from .growth import FAULTY
 from .load import engines_per_instance
 from .shared_steps import SharedSteps
 
+HALF = 0.5
 MOST_TIMES = 2
 MOST_UNTOLD = 5.0
 REMEDY = "a smaller token budget or a pool for long prompts helps, more replicas hardly do"
 
 
 def recommended_replicas(evidence: Evidence, known: Mapping[str, Fact], shared: SharedSteps | None) -> Fact:
-    """The replicas that capacity asks for, or more where the misses do or the time of a step."""
+    """The replicas that capacity asks for, or more where the misses do or the time of a step.
+
+    Where one request in a thousand takes more than half of the cache, "at least": while it runs all others of its
+    replica wait, however many there are beside it.
+    """
+    told = _by_load(evidence, known, shared)
+    pool, longest = known["kv_pool_tokens"].number, known["total_tokens_p999"].number
+    if told.number is None or not pool or longest is None or longest <= HALF * pool:
+        return told
+    story = f"one request in a thousand takes {longest / pool:.0%} of the cache or more, and others wait for it"
+    return computed(None, low=told.number, n=told.n, source=f"{told.source}; {story}")
+
+
+def _by_load(evidence: Evidence, known: Mapping[str, Fact], shared: SharedSteps | None) -> Fact:
     demand, present = known["demand_to_carry"].number, known["replicas"].number
     if (known["replica_imbalance"].number or 1.0) >= FAULTY:
         return known["recommended_replicas"]

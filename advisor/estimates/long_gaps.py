@@ -1,8 +1,9 @@
 """What the longest gaps between tokens say where nothing else tells the time of a step: prompts, not concurrency.
 
-One gap in a hundred that takes several times the time per token promised is a step full of prompts. Where answers are
-short, or such steps frequent, they break the promise at any concurrency: a ceiling of one or two is then no ceiling,
-and what helps is a budget whose full step fits. Worked: 4,096 tokens take 0.4 to 0.5 s; 100 ms are 819 to 1,024 tokens.
+One gap in a thousand that takes several times the time per token promised is a step full of prompts, and an answer of
+some hundred tokens meets it often. Such steps break the promise at any concurrency: a ceiling of one or two is then no
+ceiling, and what helps is a budget whose full step fits. Worked: 4,096 tokens take 0.4 to 0.5 s; 100 ms are 819 to
+1,024 tokens.
 """
 
 from __future__ import annotations
@@ -15,23 +16,27 @@ from advisor.domain.numbers import seconds
 
 from .latency import merged
 
-LONG, LEAST_GAPS = 0.99, 10_000
+LONG, LONGEST, LEAST_GAPS = 0.99, 0.999, 10_000
 FEW, SEVERAL = 3, 3.0
 LEAST_BUDGET = 64
 
 
 def by_prompts(evidence: Evidence, tpot_seconds: float, ceiling: Fact) -> str | None:
     """Why a ceiling is no matter of concurrency; None where it may be one."""
-    gap = _longest(evidence)
+    gap = _quantile(evidence, LONGEST)
     if gap is None or ceiling.ceiling is None or ceiling.ceiling > FEW or gap[0] < SEVERAL * tpot_seconds:
         return None
-    told = f"{seconds(tpot_seconds)} hold only up to {ceiling.ceiling:,.0f} at once, and one gap in a hundred takes"
+    told = f"{seconds(tpot_seconds)} hold only up to {ceiling.ceiling:,.0f} at once, and one gap in a thousand takes"
     return f"{told} {seconds(gap[0])} or more: steps full of prompts, not a matter of concurrency"
 
 
 def budget_within_tpot(evidence: Evidence) -> Fact:
     """The token budget whose full step would take the time per token, in proportion to the longest gaps; bounds."""
-    gap, target, budget = _longest(evidence), evidence.slo.tpot_seconds, evidence.count_flag("max_num_batched_tokens")
+    gap, target, budget = (
+        _quantile(evidence, LONG),
+        evidence.slo.tpot_seconds,
+        evidence.count_flag("max_num_batched_tokens"),
+    )
     if gap is None or target is None or budget is None or gap[0] <= 0:
         return unknown("needs a TPOT objective, max_num_batched_tokens and the histogram of gaps between tokens")
     low, high = (max(math.floor(budget * target / bound / LEAST_BUDGET), 1) * LEAST_BUDGET for bound in reversed(gap))
@@ -39,7 +44,7 @@ def budget_within_tpot(evidence: Evidence) -> Fact:
     return computed(None, low=low, high=high, source=told)
 
 
-def _longest(evidence: Evidence) -> tuple[float, float] | None:
-    """Between which bounds, in seconds, the p99 of the gaps lies."""
+def _quantile(evidence: Evidence, q: float) -> tuple[float, float] | None:
+    """Between which bounds, in seconds, this quantile of the gaps lies."""
     gaps = merged(evidence, "itl")
-    return None if gaps is None or gaps.n < LEAST_GAPS else gaps.quantile_bounds(LONG)
+    return None if gaps is None or gaps.n < LEAST_GAPS else gaps.quantile_bounds(q)

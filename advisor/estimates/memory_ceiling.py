@@ -28,6 +28,7 @@ from . import kv_cache, lengths, reservation
 from .context_limit import present_limit
 from .gauge_occupancy import from_gauges
 from .kv.layouts import shares_blocks
+from .length_sample import TELL_LENGTHS, TELL_PAIRS
 from .overflow import MOST_FOLDED, MOST_OVERFULL, Growth, Promise, folded_ceiling, gamma_ceiling
 from .readmission import readmission
 from .reservation import GAUGES, Occupancy
@@ -37,6 +38,7 @@ DEFAULT_BUDGET = 2048
 BATCH_RISK = 0.1
 APART = 0.2
 OVERDISPERSED = 2.0
+NO_OCCUPANCY = f"needs prompt and output of single requests ({TELL_PAIRS}), or 500 scrapes of running and cache usage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def expected_in(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], t
     """The expected ceiling of a pool of so many tokens, were sequences to hold what they hold in the present one."""
     estimates = _occupancies(evidence, _pool(known))
     if not estimates:
-        return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")
+        return unknown(NO_OCCUPANCY)
     return _expected(estimates, _room(evidence, policy, tokens, known))
 
 
@@ -198,7 +200,7 @@ def _from_means(evidence: Evidence, pool: float) -> Fact:
     """With mean lengths only: a sequence holds at least I + O/2 on average, so at most pool / that fit for long."""
     prompt, output = lengths.marginals(evidence)
     if prompt is None or output is None or prompt.mean is None or output.mean is None:
-        return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")
+        return unknown(NO_OCCUPANCY)
     mean = prompt.mean + output.mean / 2
     if mean <= 0:
         return unknown("the length histograms hold no tokens")
@@ -216,7 +218,7 @@ def _guaranteed(evidence: Evidence, pool: Fact, known: Mapping[str, Fact]) -> Fa
     elif present is not None:
         limit, name = present, "max_model_len"
     else:
-        return unknown("no length limit is known: give --set max_model_len=N or request lengths (--logs)")
+        return unknown(f"no length limit is known: give --set max_model_len=N, or {TELL_LENGTHS}")
     printed = evidence.reported_pool.max_concurrency if evidence.reported_pool else None
     if printed is not None and limit == present:
         return computed(math.floor(printed), source=f"{printed:g} x {limit:,.0f} tokens, as the engine prints")
@@ -235,7 +237,7 @@ def _no_pool(pool: Fact) -> str:
 
 def _per_sequence(estimates: list[Occupancy]) -> Fact:
     if not estimates:
-        return unknown("needs prompt and output of single requests (--logs), or 500 scrapes of running and cache usage")
+        return unknown(NO_OCCUPANCY)
     believed = max(estimates, key=lambda o: o.mean)
     return computed(believed.mean, n=believed.n, source=believed.source)
 

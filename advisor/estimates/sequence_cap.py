@@ -10,6 +10,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.policy import Policy
 
+from .length_sample import TELL_PAIRS
 from .load import sequence_cap
 from .memory_ceiling import accepted_risk
 from .sweep_ceiling import on_one_engine
@@ -17,7 +18,7 @@ from .sweep_lengths import on_other_lengths
 
 DEMAND_SHARE = 0.8
 NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
-BETWEEN = "between {:,.0f} and {:,.0f} sequences fit the cache: request lengths (--logs) would tell"
+BETWEEN = "between {:,.0f} and {:,.0f} sequences fit the cache: " + f"{TELL_PAIRS} would tell"
 ROOMY = 0.6
 THRASHING = 0.2
 BATCH_STEP = 4.0

@@ -55,6 +55,13 @@ def test_misses_of_one_replica_that_is_fed_unevenly_ask_for_none(imbalance: floa
     assert uneven.value == replicas
 
 
+@pytest.mark.parametrize(("longest", "told_"), [(30_000, (3, None)), (31_000, (None, 3))])
+def test_requests_that_take_the_cache_leave_only_the_least(longest: int, told_: tuple[int | None, int | None]) -> None:
+    # a cache of 60,000 tokens: half of it is 30,000
+    found = told(recommended_replicas=3.0, kv_pool_tokens=60_000, total_tokens_p999=longest)
+    assert (found.value, found.low) == told_
+
+
 def test_more_misses_than_are_told_ask_for_more() -> None:
     # 1/s would do, but 2.5 times as many miss now as are told at 3/s
     assert told(slo_attainment_tpot=1 - 2.5 * slowed(3.0)).value == 4

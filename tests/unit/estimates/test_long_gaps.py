@@ -46,6 +46,6 @@ def test_a_ceiling_of_one_or_two_beside_long_gaps_is_no_ceiling(ceiling: Fact, t
     assert (why is not None) is prompts
     if why:
         assert why == (
-            "100 ms hold only up to 2 at once, and one gap in a hundred takes 400 ms or more: steps full of prompts, "
+            "100 ms hold only up to 2 at once, and one gap in a thousand takes 400 ms or more: steps full of prompts, "
             "not a matter of concurrency"
         )
