@@ -259,6 +259,11 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("demand_over_cap_capacity", "ratio", "demand p99 / what the replicas carry at the present cap"),
     ("demand_over_capacity", "ratio", "demand p99 / what the replicas carry at the proposed cap with headroom"),
     ("saturated_requests_per_second", "1/s", "what the deployment served while requests waited all the time"),
+    (
+        "next_cap_over_thrashing_rate",
+        "ratio",
+        "what a replica serves at next_max_num_seqs / what it finishes while a fifth is preempted and requests wait",
+    ),
     ("demand_over_saturated_rate", "ratio", "demand p99 / what was served while saturated, with headroom"),
     ("sequences_demanded", "sequences", "sequences in service that demand p99 asks of one replica (Little's law)"),
     (

@@ -161,7 +161,12 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
         }
     )
     add(capacity.facts(evidence, policy, step, known))
-    add({"late_share_at_next_cap": seat_wait.late_share(evidence, known)})
+    add(
+        {
+            "late_share_at_next_cap": seat_wait.late_share(evidence, known),
+            "next_cap_over_thrashing_rate": saturation.gain_of_next_cap(evidence, known),
+        }
+    )
     add(saturation.facts(evidence, policy, known))
     add(budget_target.facts(evidence, policy, work, known))
     add({"recommended_replicas": enough_replicas.recommended_replicas(evidence, known, shared)})

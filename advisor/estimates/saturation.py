@@ -87,8 +87,27 @@ def _running(engines: Iterable[EngineSeries]) -> list[EngineSeries]:
     return [e for e in engines if not e.lifetime and e.windows.end.size]
 
 
-def _saturated_rates(engine: EngineSeries) -> list[float]:
-    """Requests per second that one engine finished in each 5-minute slot with something waiting at every scrape."""
+def gain_of_next_cap(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
+    """What a replica serves at the next cap / what it finishes while requests wait and a fifth is preempted.
+
+    Work that is done twice serves nobody: fewer at once may serve more. Where they do not, a lower cap only adds to the
+    queue. Worked: 0.98/s finish while three of four are preempted, 11 seats serve 1.35/s: 138 %.
+    """
+    rates = [rate for engine in _running(evidence.engines) for rate in _saturated_rates(engine, thrashing=True)]
+    then, replicas = known["capacity_at_next_cap"].floor, evidence.replicas
+    if len(rates) < LEAST_SLOTS or not replicas:
+        return unknown("requests never waited through three whole 5-minute slots with a fifth of them preempted")
+    now = float(np.mean(rates)) * len(_running(evidence.every_engine)) / replicas
+    if then is None or now <= 0:
+        return unknown(known["capacity_at_next_cap"].unknown or "nothing finishes")
+    return computed(then / now, n=len(rates), source=f"{then:.3g}/s at the next cap, {now:.3g}/s while thrashing")
+
+
+def _saturated_rates(engine: EngineSeries, *, thrashing: bool = False) -> list[float]:
+    """Requests per second that one engine finished in each 5-minute slot with something waiting at every scrape.
+
+    Of the slots in which less than a fifth of them was preempted, or of the others.
+    """
     samples, finished = engine.samples, engine.windows.deltas.get("finished")
     if finished is None or samples.time.size == 0:
         return []
@@ -103,4 +122,5 @@ def _saturated_rates(engine: EngineSeries) -> list[float]:
     preempted = engine.windows.deltas.get("preemptions")
     again = np.zeros(served.size) if preempted is None else per_slot(grid, start, end, np.nan_to_num(preempted[good]))
     full = slots[(scrapes >= LEAST_SCRAPES) & (waited == scrapes)].astype(np.int64) - int(slots[0])
-    return [float(served[s]) / SLOT for s in full if read[s] and again[s] < MOST_PREEMPTED * served[s]]
+    told = [s for s in full if read[s] and bool(again[s] >= MOST_PREEMPTED * served[s]) == thrashing]
+    return [float(served[s]) / SLOT for s in told]

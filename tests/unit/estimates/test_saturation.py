@@ -113,3 +113,17 @@ def facts_with_preemptions(engine: EngineSeries, preemptions: list[float]) -> di
     deltas = {**engine.windows.deltas, "preemptions": as_floats(preemptions)}
     counted = replace(engine, windows=replace(engine.windows, deltas=deltas))
     return saturation.facts(_evidence(counted), POLICY, sheet(**arriving(0.25)))
+
+
+@pytest.mark.parametrize(("then", "gain"), [(0.26, 0.26 / 0.19), (0.1, 0.1 / 0.19), (None, None)])
+def test_what_the_next_cap_serves_beside_what_thrashing_leaves(then: float | None, gain: float | None) -> None:
+    # 57 finish in each slot, 0.19/s, and 20 preemptions are more than a fifth of them
+    deltas = {"finished": [57.0] * 4, "preemptions": [20.0] * 4}
+    thrashing = _engine([5, 9, 7, 4], [57] * 4)
+    counted = replace(
+        thrashing, windows=replace(thrashing.windows, deltas={n: as_floats(v) for n, v in deltas.items()})
+    )
+    told = saturation.gain_of_next_cap(_evidence(counted), sheet(capacity_at_next_cap=then))
+    assert told.number == pytest.approx(gain)
+    # without preemptions nothing is done twice
+    assert saturation.gain_of_next_cap(_evidence(thrashing), sheet(capacity_at_next_cap=then)).is_unknown

@@ -101,8 +101,9 @@ def raises(advice: Advice, knob: str) -> bool:
 
 
 def _thrashes(stated: Mapping[str, Fact]) -> bool:
-    """A fifth is preempted: fewer at once serve more, whether or not demand fits."""
-    return "preempted_share" in stated and (stated["preempted_share"].floor or 0.0) >= 0.2
+    """So much is done twice that fewer at once serve more, whether or not demand fits."""
+    gain = "next_cap_over_thrashing_rate"
+    return gain in stated and (stated[gain].floor or 0.0) >= 1.1
 
 
 @given(situations())
