@@ -33,14 +33,14 @@ REMEDY = "a smaller token budget or a pool for long prompts helps, more replicas
 def recommended_replicas(evidence: Evidence, known: Mapping[str, Fact], shared: SharedSteps | None) -> Fact:
     """The replicas that capacity asks for, or more where the misses do or the time of a step.
 
-    Where one request in a thousand takes more than half of the cache, "at least": while it runs all others of its
-    replica wait, however many there are beside it.
+    Where one request in a thousand takes more than half of the cache, or buckets leave open that it does, "at least":
+    while it runs all others of its replica wait, however many there are beside it.
     """
     told = _by_load(evidence, known, shared)
-    pool, longest = known["kv_pool_tokens"].number, known["total_tokens_p999"].number
+    pool, longest = known["kv_pool_tokens"].number, known["total_tokens_p999"].ceiling or known["max_model_len"].number
     if told.number is None or not pool or longest is None or longest <= HALF * pool:
         return told
-    story = f"one request in a thousand takes {longest / pool:.0%} of the cache or more, and others wait for it"
+    story = f"one request in a thousand may take {min(longest / pool, 1):.0%} of the cache, and others wait for it"
     return computed(None, low=told.number, n=told.n, source=f"{told.source}; {story}")
 
 

@@ -55,10 +55,22 @@ def test_misses_of_one_replica_that_is_fed_unevenly_ask_for_none(imbalance: floa
     assert uneven.value == replicas
 
 
-@pytest.mark.parametrize(("longest", "told_"), [(30_000, (3, None)), (31_000, (None, 3))])
-def test_requests_that_take_the_cache_leave_only_the_least(longest: int, told_: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(
+    ("longest", "told_"),
+    [
+        (30_000, (3, None)),
+        (31_000, (None, 3)),
+        (bounded(20_000, 28_000), (3, None)),
+        (bounded(20_000, 50_000), (None, 3)),
+        (bounded(20_000, None), (None, 3)),  # up to the limit of 60,000
+    ],
+)
+def test_requests_that_take_the_cache_leave_only_the_least(
+    longest: float | Fact, told_: tuple[int | None, int | None]
+) -> None:
     # a cache of 60,000 tokens: half of it is 30,000
-    found = told(recommended_replicas=3.0, kv_pool_tokens=60_000, total_tokens_p999=longest)
+    cache = {"kv_pool_tokens": 60_000.0, "max_model_len": 60_000.0}
+    found = told(PROMISED, SHARED, recommended_replicas=3.0, total_tokens_p999=longest, **cache)
     assert (found.value, found.low) == told_
 
 
