@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -50,6 +50,11 @@ class Fact:
     def is_unknown(self) -> bool:
         """True when nothing at all can be said."""
         return self.unknown is not None
+
+    def each(self, change: Callable[[float], float]) -> Fact:
+        """The figure and its bounds with the same done to each; what is Unknown stays so."""
+        value, low, high = (None if part is None else change(part) for part in (self.number, self.low, self.high))
+        return self if self.is_unknown else replace(self, value=value, low=low, high=high)
 
     def over(self, window: str) -> Fact:
         """The same fact, said to cover `window`."""

@@ -22,8 +22,9 @@ from advisor.domain.policy import Policy
 
 from .budget_scene import Scene, scene_of
 from .full_step import FullStep, observed
-from .latency import merged
 from .load import sequence_cap
+from .long_gaps import gap_bounds
+from .objectives import surely_missed
 from .token_budget import admitted, step_budget
 
 CANDIDATES = tuple(2**k for k in range(7, 17))
@@ -33,7 +34,7 @@ JITTER = 1.25
 EFFICIENT = 0.9
 LEAST_GAIN = 1.1
 MOST_RAISE = 4
-SHORTEST, LEAST_GAPS = 0.001, 10_000
+SHORTEST = 0.001
 POOL_COST = (0.6, 2.0)
 """KV tokens that one more token of budget was seen to cost: 0.61 on 24 GB, 2.0 on four GPUs."""
 LATER = (
@@ -76,11 +77,13 @@ def facts(evidence: Evidence, policy: Policy, work: FullStep | str, known: Mappi
 
 def _target(evidence: Evidence, scene: Scene, known: Mapping[str, Fact]) -> Fact:
     limits = _limits(evidence, scene.work.tokens_per_gap)
-    failing = [name for name in limits if _misses(known, name)]
+    failing = [name for name in limits if surely_missed(known, f"slo_attainment_{name}")]
     least = sequence_cap(evidence) or 1
     if failing:
         return _lower(evidence, scene, {n: limits[n] for n in failing}, least)
-    if _misses(known, "ttft") or (evidence.workload == "batch" and (known["waiting_share"].number or 0.0) > 0):
+    if surely_missed(known, "slo_attainment_ttft") or (
+        evidence.workload == "batch" and (known["waiting_share"].number or 0.0) > 0
+    ):
         return _raise(scene, limits)
     return computed(scene.budget, source="the present budget: no objective is missed")
 
@@ -90,11 +93,6 @@ def _limits(evidence: Evidence, tokens_per_gap: float) -> dict[str, float]:
     slo = evidence.slo
     given = {"itl": (slo.itl_seconds, JITTER), "tpot": (slo.tpot_seconds, 1.0 / tokens_per_gap)}
     return {n: limit / margin for n, (limit, margin) in given.items() if limit is not None}
-
-
-def _misses(known: Mapping[str, Fact], objective: str) -> bool:
-    most, asked = known[f"slo_attainment_{objective}"].ceiling, known["slo_target"].number
-    return most is not None and asked is not None and most < asked
 
 
 def _lower(evidence: Evidence, scene: Scene, limits: Mapping[str, float], least: int) -> Fact:
@@ -154,7 +152,7 @@ def _raise(scene: Scene, limits: Mapping[str, float]) -> Fact:
 def _doubled(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
     """One step up where every step is full and its parts cannot be told: 2 C take at most twice the seconds of C."""
     budget = step_budget(evidence)
-    full = observed(evidence, budget) if budget is not None and _misses(known, "ttft") else None
+    full = observed(evidence, budget) if budget is not None and surely_missed(known, "slo_attainment_ttft") else None
     if budget is None or full is None:
         return {}
     step, windows = full
@@ -174,10 +172,10 @@ def _pressure_doubled(evidence: Evidence, step: float, known: Mapping[str, Fact]
     Worked: full steps take 213 ms and the shortest gaps at most 25 ms, so 2 C take at least 401 ms and serve at most
     6 % more; 1.6 times what was served while saturated is then at least 1.5 times.
     """
-    gaps, pressure = merged(evidence, "itl"), known["demand_over_saturated_rate"].number
-    if gaps is None or gaps.n < LEAST_GAPS or pressure is None:
+    gap, pressure = gap_bounds(evidence, SHORTEST), known["demand_over_saturated_rate"].number
+    if gap is None or pressure is None:
         return {}
-    base = min(gaps.quantile_bounds(SHORTEST)[1], step)
+    base = min(gap[1], step)
     gain = 2 * step / (2 * step - base)
     story = (
         f"no step is shorter than the shortest gaps, {seconds(base)}: twice the budget serves at most {gain:.2f} times"

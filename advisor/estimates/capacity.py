@@ -19,6 +19,7 @@ from . import growth
 from .demand import NO_DEMAND, Arrivals, arrivals_of, demand_facts, epoch_start
 from .load import engines_per_instance
 from .measured_capacity import served_within
+from .objectives import surely_met, surely_missed
 from .service_rate import Service, headroom_for, serves_with
 from .step_time import StepTime
 
@@ -120,13 +121,12 @@ def _sequences(demand: float | None, service: Service | None, replicas: int | No
 
 def _capacity(evidence: Evidence, present: Arrivals, service: Service | None, known: Mapping[str, Fact]) -> Fact:
     """Measured first: the busiest slot while the objectives held, else the rate up to which they did; else computed."""
-    attained, asked, replicas = known["slo_attainment"].floor, known["slo_target"].number, evidence.replicas
-    met = asked is not None and attained is not None and attained >= asked
-    if met and replicas and present.told:
+    replicas = evidence.replicas
+    if surely_met(known) and replicas and present.told:
         most = float(present.per_second.max()) / replicas
         story = "busiest 5 minutes, objectives met; never seen failing"
         return measured(None, low=most, n=int(present.start.size), source=story)
-    served = served_within(evidence) if asked is not None else None
+    served = served_within(evidence) if known["slo_target"].number is not None else None
     if served is not None:
         each = engines_per_instance(evidence)
         fails = None if served.fails is None else each * served.fails
@@ -145,8 +145,7 @@ def _capacity(evidence: Evidence, present: Arrivals, service: Service | None, kn
 
 def _missed(present: Arrivals, replicas: int | None, service: Service, known: Mapping[str, Fact]) -> Fact | None:
     """Where the objectives are missed with the flags that are proposed, seats tell no rate within them."""
-    most, asked = known["slo_attainment"].ceiling, known["slo_target"].number
-    if most is None or asked is None or most >= asked or not replicas or not present.told or not _stays(known):
+    if not surely_missed(known) or not replicas or not present.told or not _stays(known):
         return None
     busiest = float(present.per_second.max()) / replicas
     if service.low <= busiest:

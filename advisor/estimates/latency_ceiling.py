@@ -70,12 +70,12 @@ def latency_ceiling(evidence: Evidence, step: StepTime | str, shared: SharedStep
 def _live(evidence: Evidence, target: float, step: StepTime | str) -> Fact:
     """By the traffic; once requests ask more of a step a log, which does not tell when it was, says nothing of them."""
     change = length_change(evidence)
-    since = _from_windows(evidence, target, step)
     if change is not None and change.heavier > MOST_HEAVIER:
+        since = _from_windows(evidence, target, step)
         if since is None:
             return unknown(f"{change.told}: {NOT_APART}")
         return since if since.is_unknown else replace(since, source=f"{since.source}; measured since {change.told}")
-    live = _from_log(evidence, target) or since or _from_lifetime(evidence, target)
+    live = _from_log(evidence, target) or _from_windows(evidence, target, step) or _from_lifetime(evidence, target)
     return unknown(NOT_MEASURED) if live is None else live
 
 

@@ -23,7 +23,7 @@ LEAST_BUDGET = 64
 
 def by_prompts(evidence: Evidence, tpot_seconds: float, ceiling: Fact) -> str | None:
     """Why a ceiling is no matter of concurrency; None where it may be one."""
-    gap = _quantile(evidence, LONGEST)
+    gap = gap_bounds(evidence, LONGEST)
     if gap is None or ceiling.ceiling is None or ceiling.ceiling > FEW or gap[0] < SEVERAL * tpot_seconds:
         return None
     told = f"{seconds(tpot_seconds)} hold only up to {ceiling.ceiling:,.0f} at once, and one gap in a thousand takes"
@@ -33,7 +33,7 @@ def by_prompts(evidence: Evidence, tpot_seconds: float, ceiling: Fact) -> str | 
 def budget_within_tpot(evidence: Evidence) -> Fact:
     """The token budget whose full step would take the time per token, in proportion to the longest gaps; bounds."""
     gap, target, budget = (
-        _quantile(evidence, LONG),
+        gap_bounds(evidence, LONG),
         evidence.slo.tpot_seconds,
         evidence.count_flag("max_num_batched_tokens"),
     )
@@ -44,7 +44,7 @@ def budget_within_tpot(evidence: Evidence) -> Fact:
     return computed(None, low=low, high=high, source=told)
 
 
-def _quantile(evidence: Evidence, q: float) -> tuple[float, float] | None:
-    """Between which bounds, in seconds, this quantile of the gaps lies."""
+def gap_bounds(evidence: Evidence, q: float) -> tuple[float, float] | None:
+    """Between which bounds, in seconds, this quantile of the gaps lies; None where too few were counted."""
     gaps = merged(evidence, "itl")
     return None if gaps is None or gaps.n < LEAST_GAPS else gaps.quantile_bounds(q)

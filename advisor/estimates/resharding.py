@@ -76,7 +76,8 @@ def cache_left(evidence: Evidence, tensor: int) -> Fact:
         return unknown(f"whether weights and cache of {evidence.engine} keep their share of a GPU is not known")
     if today is None:
         return unknown("needs tensor_parallel_size (--set tensor_parallel_size=N)")
-    return _over(tensor * _stages(evidence), _with_freed(evidence, now, tensor, today))
+    ranks = tensor * _stages(evidence)
+    return _with_freed(evidence, now, tensor, today).each(lambda one: ranks * one)
 
 
 def _with_freed(evidence: Evidence, now: Fact, tensor: int, today: int) -> Fact:
@@ -108,7 +109,8 @@ def _cache_of_one_gpu(evidence: Evidence) -> Fact | None:
         return behind
     if evidence.gpu.kv_available_bytes is None and evidence.count_flag("kv_cache_memory_bytes") is None:
         return None
-    return _over(1 / ranks_of(evidence), cache_memory(evidence))
+    ranks = ranks_of(evidence)
+    return cache_memory(evidence).each(lambda memory: memory / ranks)
 
 
 def _behind_report(evidence: Evidence) -> Fact | None:
@@ -122,12 +124,6 @@ def _behind_report(evidence: Evidence) -> Fact | None:
     if len(sizes) == 1:
         return computed(sizes.pop(), source=pool.source)
     return computed(None, low=min(sizes), high=max(sizes), source=pool.source)
-
-
-def _over(ranks: float, one: Fact) -> Fact:
-    """So many times as much."""
-    value, low, high = (None if b is None else ranks * b for b in (one.number, one.low, one.high))
-    return one if one.is_unknown else replace(one, value=value, low=low, high=high)
 
 
 def _stages(evidence: Evidence) -> int:

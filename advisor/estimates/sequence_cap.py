@@ -13,6 +13,8 @@ from advisor.domain.policy import Policy
 from .length_sample import TELL_PAIRS
 from .load import sequence_cap
 from .memory_ceiling import accepted_risk
+from .objectives import ALL, surely_met, surely_missed
+from .saturation import MOST_PREEMPTED
 from .sweep_ceiling import on_one_engine
 from .sweep_lengths import on_other_lengths
 
@@ -20,7 +22,6 @@ DEMAND_SHARE = 0.8
 NO_CEILING = "neither a memory ceiling nor a latency ceiling is known"
 BETWEEN = "between {:,.0f} and {:,.0f} sequences fit the cache: " + f"{TELL_PAIRS} would tell"
 ROOMY = 0.6
-THRASHING = 0.2
 BATCH_STEP = 4.0
 """Batch work promises no latency: what a step beyond the observed could break is only throughput."""
 
@@ -152,10 +153,10 @@ def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int, accepte
     if goal >= cap:
         return computed(cap, source="the present cap: far more than was ever needed, and no ceiling below it")
     preempted = known["preempted_share"].floor or 0.0
-    crowded = preempted > accepted and not _met(known)
+    crowded = preempted > accepted and not surely_met(known)
     name = "running_p95" if crowded or known["running_max"].number is None else "running_max"
     busy = known[name].number
-    if busy is not None and not _failing(known) and preempted < THRASHING and goal < busy:
+    if busy is not None and not surely_missed(known) and preempted < MOST_PREEMPTED and goal < busy:
         kept = min(cap, math.ceil(busy))
         return computed(kept, source=f"{name.replace('_', ' ')}; {_standing(known)}, so not down to {goal:,}")
     return computed(goal, source=f"down to the target, {goal:,}" if goal != value else "the target")
@@ -165,23 +166,13 @@ def _standing(known: Mapping[str, Fact]) -> str:
     """What is known of objectives that are not surely missed."""
     if known["slo_target"].number is None:
         return "no objective is given that could be missed"
-    return "the objectives are met" if _met(known) else "whether the objectives are met cannot be told"
-
-
-def _met(known: Mapping[str, Fact]) -> bool:
-    least, asked = known["slo_attainment"].floor, known["slo_target"].number
-    return asked is not None and least is not None and least >= asked
-
-
-def _failing(known: Mapping[str, Fact], attainment: str = "slo_attainment") -> bool:
-    most, asked = known[attainment].ceiling, known["slo_target"].number
-    return asked is not None and most is not None and most < asked
+    return "the objectives are met" if surely_met(known) else "whether the objectives are met cannot be told"
 
 
 def _slow(known: Mapping[str, Fact]) -> bool:
     """Whether the time per token is missed, all that a higher cap endangers; where nobody can tell, any objective."""
     untold = known["slo_attainment_tpot"].is_unknown
-    return _failing(known, "slo_attainment" if untold else "slo_attainment_tpot")
+    return surely_missed(known, ALL if untold else "slo_attainment_tpot")
 
 
 def _seen(evidence: Evidence, known: Mapping[str, Fact]) -> float | None:

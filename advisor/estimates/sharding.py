@@ -58,7 +58,8 @@ def ceiling_at_double_tp(evidence: Evidence, policy: Policy, known: Mapping[str,
     now = expected.number if expected.number is not None else guaranteed.number
     if now is None:
         return unknown(f"how many fit now is not known: {guaranteed.unknown or 'it is only bounded'}")
-    return replace(_whole(_scaled(growth, now)), source=f"{growth.source}; as many times the {now:,.0f} that fit now")
+    then = growth.each(lambda times: math.floor(times * now))
+    return replace(then, source=f"{growth.source}; as many times the {now:,.0f} that fit now")
 
 
 def _doubled(evidence: Evidence, known: Mapping[str, Fact]) -> tuple[Fact, Fact]:
@@ -74,7 +75,7 @@ def _doubled(evidence: Evidence, known: Mapping[str, Fact]) -> tuple[Fact, Fact]
         growth = _times(then, now)
         # A pool told in blocks x tokens of a block is not the one that is printed; the growth is the same for both.
         told = known["kv_pool_tokens"].number if evidence.reported_pool and evidence.reported_pool.nominal else None
-        return (then if told is None else _scaled(growth, told)), growth
+        return (then if told is None else growth.each(lambda times: times * told)), growth
     return unknown(reason), unknown(reason)
 
 
@@ -88,17 +89,6 @@ def _times(then: Fact, now: Fact) -> Fact:
     high = then.ceiling if then.high is None else then.high
     low = low / most if most else 0.0
     return computed(value, low=low, high=high / least if high is not None and least else None, source=then.source or "")
-
-
-def _scaled(growth: Fact, by: float) -> Fact:
-    value, low, high = (None if b is None else by * b for b in (growth.number, growth.low, growth.high))
-    return growth if growth.is_unknown else replace(growth, value=value, low=low, high=high)
-
-
-def _whole(fact: Fact) -> Fact:
-    """Rounded down: no part of a sequence fits."""
-    value, low, high = (None if b is None else math.floor(b) for b in (fact.number, fact.low, fact.high))
-    return fact if fact.is_unknown else replace(fact, value=value, low=low, high=high)
 
 
 def _weight_floor(evidence: Evidence) -> Fact:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from advisor.domain.evidence import EngineSeries, Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 
+from .latency import LEAST_REQUESTS
+
 STANDS_OUT = 3.0
-LEAST_REQUESTS = 100
 NOBODY = "no engine misses the objectives far more often than the others"
 FACTS = ("slo_attainment_without_worst", "worst_replica", "worst_replica_load")
 

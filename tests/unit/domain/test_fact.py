@@ -25,6 +25,13 @@ def test_zero_is_a_number() -> None:
     assert (fact.number, fact.floor, fact.ceiling) == (0.0, 0.0, 0.0)
 
 
+def test_what_is_done_to_a_figure_is_done_to_its_bounds() -> None:
+    doubled = computed(None, low=1.5, high=None, n=7, source="memory").each(lambda times: 2 * times)
+    assert (doubled.value, doubled.low, doubled.high, doubled.n, doubled.source) == (None, 3.0, None, 7, "memory")
+    nothing = unknown("no weights")
+    assert nothing.each(lambda times: 2 * times) == nothing
+
+
 def test_unknown_says_why() -> None:
     fact = unknown("no request log (--logs)")
     assert fact.is_unknown
