@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from advisor.domain.errors import ConfigError
 from advisor.rulebook import casebook, schema
 from advisor.rulebook.schema import Rule
-from advisor.sources.yaml_file import load_yaml, validate
+from advisor.sources.yaml_file import load_yaml, nearest, validate
 
 TEST_SUFFIX = ".test.yaml"
 MOST_FILES = 2000
@@ -32,8 +33,23 @@ def shipped_directory(name: str) -> Path:
 
 
 def load(directories: Iterable[Path] = ()) -> tuple[Rule, ...]:
-    """The shipped rules and the user's; a user's rule of the same id replaces the shipped one."""
-    return tuple(file.rule for file in read([shipped_directory("rules"), *directories]))
+    """The shipped rules and the user's; a user's rule of the same id replaces the shipped one.
+
+    ConfigError where one gives way to a rule that does not exist, or rules give way to each other in a circle.
+    """
+    files = read([shipped_directory("rules"), *directories])
+    before = {file.rule.id: file.rule.gives_way_to for file in files}
+    for file in files:
+        for other in file.rule.gives_way_to:
+            if other not in before:
+                hint = nearest(other[:60], before)
+                raise ConfigError(f"{file.path}: it gives way to {other[:60]!r}, which is no rule: {hint}")
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        circle = ", ".join(error.args[1])
+        raise ConfigError(f"rules that give way to each other would all be silent: {circle}: cut the circle") from None
+    return tuple(file.rule for file in files)
 
 
 def read(directories: Iterable[Path]) -> tuple[RuleFile, ...]:

@@ -244,7 +244,7 @@ def keys(document: Any) -> Iterator[str]:
 def test_names_exist() -> None:
     named = set(re.findall(r"`(?:[^`\n]*[^\w`\n])??([a-z][a-z0-9]*(?:_[a-z0-9]+)+)", TEXT))
     settings = {*keys(Config.model_json_schema()), *keys(EvidenceFile.model_json_schema())}
-    known = {*CATALOGUE, *FLAGS, *settings, *get_args(Status), *FIELDS_OF_A_REQUEST}
+    known = {*CATALOGUE, *FLAGS, *settings, *Rule.model_fields, *get_args(Status), *FIELDS_OF_A_REQUEST}
     assert {"max_num_seqs", "sample_budget", "total_tokens", "cannot_tell"} <= named
     assert named - known == set()
 

@@ -33,6 +33,7 @@ def lint(directories: tuple[Path, ...]) -> int:
     from advisor import rule_pack
 
     files = rule_pack.read(directories or [rule_pack.shipped_directory("rules")])
+    rule_pack.load(directories)
     return _report(rule_pack.lint(files), f"{len(files)} rules, nothing to mend")
 
 

@@ -11,7 +11,7 @@ from advisor.domain.catalogue import CATALOGUE, WORDS
 from advisor.domain.errors import ConfigError
 from advisor.domain.fact import Fact, FactSheet, measured
 
-from .clause import Clause
+from .clause import SURENESS, Clause
 from .condition import STATES, Condition, known_fact, quantity_of
 from .schema import Rule
 
@@ -37,6 +37,7 @@ class Case(BaseModel):
 
     name: str = Field(min_length=1)
     facts: Mapping[str, Written | Bounds] = Field(default_factory=dict)
+    beside: tuple[str, ...] = Field(default=(), description="ids of other rules that hold")
     expect: Expected
 
     @field_validator("facts")
@@ -63,7 +64,7 @@ def failures(rule: Rule, book: Casebook) -> tuple[str, ...]:
     found = []
     for case in book.cases:
         sheet = FactSheet({name: _fact(name, written) for name, written in case.facts.items()})
-        outcome = OUTCOMES[rule.condition.holds(sheet)]
+        outcome = OUTCOMES[False if rule.comes_after(case.beside) else rule.condition.holds(sheet)]
         if outcome != case.expect:
             found.append(f"{rule.id}: case {case.name!r} expects {case.expect}, the rule says {outcome}")
     missing = REQUIRED - {case.expect for case in book.cases} - _impossible(rule)
@@ -71,13 +72,13 @@ def failures(rule: Rule, book: Casebook) -> tuple[str, ...]:
 
 
 def _impossible(rule: Rule) -> frozenset[Expected]:
-    """A rule that only asks what is known, or what is undecided, can always be decided."""
+    """A rule that only asks what is known, or how sure something is, can always be decided."""
     return frozenset() if _can_be_open(rule.condition) else frozenset(("undetermined",))
 
 
 def _can_be_open(part: Clause | Condition) -> bool:
     if isinstance(part, Clause):
-        return part.joint != "undecided" and any(map(_can_be_open, part.parts))
+        return part.joint not in SURENESS and any(map(_can_be_open, part.parts))
     return part.word not in STATES
 
 

@@ -1,24 +1,29 @@
-"""Comparisons joined by `all`, `any`, `not` and `undecided`, judged in Kleene's three values."""
+"""Comparisons joined by `all`, `any` and `not` in Kleene's three values, and asked how sure they are.
+
+`possible` holds unless its part is false, `sure` only where it is true, `undecided` where it is neither: none of the
+three is ever left open itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from advisor.domain.errors import ConfigError
 from advisor.domain.fact import Fact
 
 from .condition import Condition, parse
 
-Joint = Literal["all", "any", "not", "undecided"]
-JOINTS: tuple[Joint, ...] = ("all", "any", "not", "undecided")
+Joint = Literal["all", "any", "not", "possible", "sure", "undecided"]
+JOINTS: tuple[Joint, ...] = get_args(Joint)
+SURENESS: Mapping[Joint, tuple[bool | None, ...]] = {"possible": (True, None), "sure": (True,), "undecided": (None,)}
 MOST_DEPTH = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A joint over comparisons and clauses. `undecided` holds exactly when its only part is neither true nor false."""
+    """A joint over comparisons and clauses; all but `all` and `any` have one part."""
 
     joint: Joint
     parts: tuple[Condition | Clause, ...]
@@ -26,8 +31,8 @@ class Clause:
     def holds(self, facts: Mapping[str, Fact]) -> bool | None:
         """True, False, or None when what is known leaves it open."""
         values = [part.holds(facts) for part in self.parts]
-        if self.joint == "undecided":
-            return values[0] is None
+        if self.joint in SURENESS:
+            return values[0] in SURENESS[self.joint]
         if self.joint == "not":
             return None if values[0] is None else not values[0]
         deciding = self.joint == "any"
@@ -70,7 +75,7 @@ def read(raw: Any, joint: Joint = "all", depth: int = 0) -> Clause:
     items = raw if isinstance(raw, list) else [raw]
     if not items:
         raise ConfigError(f"`{joint}` has no condition")
-    if joint in ("not", "undecided") and len(items) != 1:
+    if joint not in ("all", "any") and len(items) != 1:
         raise ConfigError(f"`{joint}` takes one condition, not {len(items)}")
     return Clause(joint, tuple(_part(item, depth) for item in items))
 

@@ -26,20 +26,21 @@ class Verdicts:
 
 
 def judge(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact]) -> Verdicts:
-    """Evaluate every rule that applies."""
+    """Evaluate every rule that applies; one that gives way to another that holds counts as not holding."""
+    outcomes = [(rule, rule.condition.holds(facts)) for rule in rules if applies(rule, evidence)]
+    holding = {rule.id for rule, outcome in outcomes if outcome}
     fired: list[Rule] = []
     open_: list[tuple[Rule, Undetermined]] = []
     not_fired: list[NotFired] = []
-    for rule in rules:
-        if not applies(rule, evidence):
-            continue
-        outcome = rule.condition.holds(facts)
-        if outcome:
-            fired.append(rule)
-        elif outcome is None:
-            open_.append((rule, Undetermined(rule.id, needs(rule.condition, facts))))
-        else:
+    for rule, outcome in outcomes:
+        if outcome is False:
             not_fired.append(closest(rule, facts))
+        elif before := rule.comes_after(holding):
+            not_fired.append(NotFired(rule.id, f"gives way to {before}", None, None))
+        elif outcome:
+            fired.append(rule)
+        else:
+            open_.append((rule, Undetermined(rule.id, needs(rule.condition, facts))))
     return Verdicts(tuple(fired), tuple(open_), tuple(not_fired))
 
 

@@ -25,6 +25,8 @@ def render(rule: Rule) -> str:
     """The page as plain text."""
     lines = [f"{rule.id} · {rule.severity}", rule.title, "", "It holds when"]
     lines += [f"  {line}" for line in _conditions(rule.condition)]
+    if rule.gives_way_to:
+        lines += ["", "It gives way to", *(f"  {other}" for other in rule.gives_way_to)]
     if rule.advise is not None:
         target = f" {rule.advise.knob} -> {rule.advise.to}" if rule.advise.knob else ""
         lines += ["", "It advises", f"  {rule.advise.verdict}{target}"]

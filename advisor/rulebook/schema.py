@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -108,6 +108,9 @@ class Rule(BaseModel):
         default=False, description="advises only where no other rule does, or waits for facts; infos aside"
     )
     reason: str = Field(min_length=1, max_length=300, description="one line, with {fact} filled in")
+    gives_way_to: tuple[str, ...] = Field(
+        default=(), description="ids of rules that mend the cause: where one of them holds, this one says nothing"
+    )
     expect: tuple[Expect, ...] = ()
     what: str
     why: str
@@ -127,6 +130,10 @@ class Rule(BaseModel):
     def condition(self) -> clause.Clause:
         """The conditions, parsed."""
         return clause.read(list(self.when))
+
+    def comes_after(self, holding: Collection[str]) -> str | None:
+        """The first of the rules that hold to which it gives way; None where nothing comes before it."""
+        return next((other for other in self.gives_way_to if other in holding), None)
 
     @property
     def plans(self) -> bool:

@@ -114,3 +114,16 @@ def test_a_contradiction_is_reported(tmp_path: Path) -> None:
     written(tmp_path, "a/a", cases=CASES.replace("running_p95: 0", "running_p95: 9"))
     found = rule_pack.test(rule_pack.read([tmp_path]))
     assert found == ("a/a: case 'b' expects not_fires, the rule says fires",)
+
+
+def test_a_rule_gives_way_only_to_one_that_exists(tmp_path: Path) -> None:
+    written(tmp_path, "a/a", text=RULE + "gives_way_to: [health/idle-seat]\n")
+    with pytest.raises(ConfigError, match=r"a\.yaml: it gives way to 'health/idle-seat'.*mean 'health/idle-seats'\?"):
+        rule_pack.load([tmp_path])
+
+
+def test_rules_that_give_way_in_a_circle_are_refused(tmp_path: Path) -> None:
+    written(tmp_path, "a/a", text=RULE + "gives_way_to: [b/b]\n")
+    written(tmp_path, "b/b", text=RULE + "gives_way_to: [a/a]\n")
+    with pytest.raises(ConfigError, match="would all be silent: "):
+        rule_pack.load([tmp_path])

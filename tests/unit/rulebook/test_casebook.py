@@ -75,3 +75,12 @@ def test_a_case_that_cannot_be_meant_is_refused(facts: dict[str, Any], complaint
 def test_a_book_without_cases_is_refused() -> None:
     with pytest.raises(ValidationError, match="at least 1 item"):
         book()
+
+
+def test_a_case_may_stand_beside_a_rule_that_comes_first() -> None:
+    yielding = rule("kv_usage_p95 >= 90 %", "running_p95 >= 1", gives_way_to=["b/cause"])
+    beside = {**FIRES, "name": "beside", "beside": ["b/cause"]}
+    assert failures(yielding, book(FIRES, QUIET, OPEN, {**beside, "expect": "not_fires"})) == ()
+    assert failures(yielding, book(FIRES, QUIET, OPEN, beside)) == (
+        "area/name: case 'beside' expects fires, the rule says not_fires",
+    )

@@ -86,3 +86,15 @@ def test_nesting_is_bounded() -> None:
     with pytest.raises(ConfigError, match="nested deeper than 6"):
         read([raw])
     assert isinstance(read([{"not": {"not": {"not": A}}}]), Clause)
+
+
+@pytest.mark.parametrize(
+    ("running", "possible", "sure", "undecided"),
+    [(8.0, True, True, False), (2.0, False, False, False), ((2.0, 8.0), True, False, True)],
+)
+def test_how_sure_a_condition_is_can_always_be_told(
+    running: float | tuple[float, float], *, possible: bool, sure: bool, undecided: bool
+) -> None:
+    facts = sheet(running_p95=running)
+    told = [read({joint: "running_p95 >= 4"}).holds(facts) for joint in ("possible", "sure", "undecided")]
+    assert told == [possible, sure, undecided]

@@ -25,6 +25,22 @@ def test_rules_are_sorted_by_what_came_of_them() -> None:
     assert [(r.id, u.needs[0].fact) for r, u in verdicts.undetermined] == [("a/open", "preempted_share")]
 
 
+def test_a_rule_is_silent_beside_one_that_it_gives_way_to() -> None:
+    rules = [
+        rule("running_p95 >= 1", id="a/holds", gives_way_to=["b/cause"]),
+        rule("preempted_share >= 0.5 %", id="a/open", gives_way_to=["b/cause"]),
+        rule("running_p95 >= 1", id="a/stays", gives_way_to=["b/open", "b/does-not"]),
+        rule("running_p95 >= 2", id="b/cause"),
+        rule("running_p95 >= 9", id="b/does-not"),
+        rule("kv_usage_p95 >= 90 %", id="b/open"),
+    ]
+    verdicts = judge(rules, evidence(), sheet(running_p95=8))
+    assert [r.id for r in verdicts.fired] == ["a/stays", "b/cause"]
+    told = {n.rule: n.condition for n in verdicts.not_fired}
+    assert told["a/holds"] == told["a/open"] == "gives way to b/cause"
+    assert [r.id for r, _ in verdicts.undetermined] == ["b/open"]
+
+
 @pytest.mark.parametrize(
     ("objective", "slo", "applies"),
     [

@@ -13,5 +13,10 @@ def test_the_page_has_the_conditions_as_written_and_every_heading() -> None:
     assert [heading for heading, _ in HEADINGS if f"\n{heading}\n  Told elsewhere." in page] == [h for h, _ in HEADINGS]
 
 
+def test_the_page_names_what_the_rule_gives_way_to() -> None:
+    page = render(rule("running_p95 >= 1", gives_way_to=["b/cause", "b/other"]))
+    assert "\nIt gives way to\n  b/cause\n  b/other\n" in page
+
+
 def test_a_finding_advises_nothing() -> None:
     assert "It advises" not in render(rule("running_p95 >= 1"))
