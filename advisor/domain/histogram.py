@@ -11,6 +11,9 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+SUM_SLACK = 0.005
+"""Of a histogram's sum: it is scraped at the same moment as the buckets, but increases are extrapolated apart."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokenCounts:
@@ -141,16 +144,47 @@ class Buckets:
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """Between which edges the q-quantile lies: (lower, upper); upper is inf when it lies in +Inf."""
         cumulative = np.cumsum(self.counts)
-        place = int(np.searchsorted(cumulative, q * cumulative[-1], side="left"))
-        lower = 0.0 if place == 0 else float(self.edges[place - 1])
-        return lower, float(self.edges[place]) if place < self.edges.size else float("inf")
+        return self._span(int(np.searchsorted(cumulative, q * cumulative[-1], side="left")))
 
     def share_within(self, bound: float) -> tuple[float, float]:
-        """The least and the greatest share of observations that are at most `bound`; equal where `bound` is an edge."""
-        at_most = float(self.counts[:-1][self.edges <= bound * (1 + 1e-9)].sum())
-        edge_above = int(np.searchsorted(self.edges, bound * (1 - 1e-9)))
-        reach = float(self.counts[: edge_above + 1].sum()) if edge_above < self.edges.size else self.n
-        return at_most / self.n, reach / self.n
+        """The least and the greatest share of observations that are at most `bound`; equal where `bound` is an edge.
+
+        Between two edges the sum narrows it: 1,000 observations between 25 and 50 ms with a mean of 33.5 ms are within
+        30 ms at most (1,000 x 50 - 33,500) / (50 - 30) = 825 times, and beyond it at most 8,500 / (30 - 25) times.
+        """
+        within = float(self.counts[:-1][self.edges <= bound * (1 + 1e-9)].sum())
+        place = int(np.searchsorted(self.edges, bound * (1 - 1e-9)))
+        reach = float(self.counts[: place + 1].sum())
+        if self.total is not None and reach > within:
+            most_within, most_beyond = self._parted(place, bound)
+            within, reach = max(within, reach - most_beyond), min(reach, within + most_within)
+        return within / self.n, max(reach, within) / self.n
+
+    def _parted(self, place: int, bound: float) -> tuple[float, float]:
+        """Of the bucket at `place`: how many can lie within `bound`, and how many beyond it, at most, by the sum.
+
+        All of them where the sum contradicts the buckets, as after a reset that only one of both shows.
+        """
+        held = float(self.counts[place])
+        low, high = self._span(place)
+        least, most = self._left_by_others(place)
+        if most < held * low or least > held * high:
+            return held, held
+        most_within = (held * high - least) / (high - bound) if np.isfinite(high) else held
+        most_beyond = (most - held * low) / (bound - low) if bound > low else held
+        return float(np.clip(most_within, 0.0, held)), float(np.clip(most_beyond, 0.0, held))
+
+    def _left_by_others(self, place: int) -> tuple[float, float]:
+        """The least and the greatest sum that all other buckets leave to the one at `place`."""
+        others = [(float(self.counts[k]), *self._span(k)) for k in map(int, np.flatnonzero(self.counts)) if k != place]
+        total, slack = self.total or 0.0, SUM_SLACK * (self.total or 0.0)
+        least = total - slack - sum(n * high for n, _, high in others)
+        return max(least, 0.0), total + slack - sum(n * low for n, low, _ in others)
+
+    def _span(self, place: int) -> tuple[float, float]:
+        """Between which values the observations of a bucket lie."""
+        low = float(self.edges[place - 1]) if place else 0.0
+        return low, float(self.edges[place]) if place < self.edges.size else float("inf")
 
     @classmethod
     def merge(cls, parts: Iterable[Buckets]) -> Buckets | None:

@@ -9,6 +9,7 @@ ceiling, and what helps is a budget whose full step fits. Worked: 4,096 tokens t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
@@ -42,6 +43,21 @@ def budget_within_tpot(evidence: Evidence) -> Fact:
     low, high = (max(math.floor(budget * target / bound / LEAST_BUDGET), 1) * LEAST_BUDGET for bound in reversed(gap))
     told = f"{budget:,} tokens in the {seconds(gap[0])} or more of one gap in a hundred"
     return computed(None, low=low, high=high, source=told)
+
+
+def budget_within_gap(evidence: Evidence, known: Mapping[str, Fact], budget: int, objective: float) -> Fact:
+    """The budget with which one gap in a hundred takes `objective` seconds, where prompts are what stretches it.
+
+    What the mean gap takes stays whatever the budget is: C' = C (T - m) / (g - m), rounded down to 64 tokens. Worked:
+    C = 2,048, gaps of 50 ms at most, 10 ms in the mean, T = 25 ms: 2,048 x 15 / 40 = 768.
+    """
+    gap, mean = gap_bounds(evidence, LONG), known["itl_mean"].number
+    if gap is None or mean is None or not math.isfinite(gap[1]):
+        return unknown("needs the time of a full step, or a histogram with an edge above 99 % of the gaps")
+    if mean > objective / 2:
+        return unknown(f"a gap takes {seconds(mean)} in the mean, more than half of the objective: not prompts alone")
+    value = math.floor(budget * (objective - mean) / (gap[1] - mean) / LEAST_BUDGET) * LEAST_BUDGET
+    return computed(max(value, LEAST_BUDGET), source=f"one gap in a hundred takes up to {seconds(gap[1])}")
 
 
 def gap_bounds(evidence: Evidence, q: float) -> tuple[float, float] | None:

@@ -17,7 +17,7 @@ from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.histogram import Floats
 from advisor.engines import flags_of
 
-from . import lengths
+from . import lengths, long_gaps
 from .flag_sources import missing
 from .full_step import FullStep
 from .step_windows import computed_prompt_tokens
@@ -70,12 +70,14 @@ def budget_within_itl(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
     """The budget whose full step would take the ITL objective, in whole 64 tokens and in proportion.
 
     8,192 tokens in 3.5 s are at most 702 in 300 ms, so 640. The part of a step that does not depend on its prompts
-    makes it somewhat longer than that: a start, to be measured.
+    makes it somewhat longer than that: a start, to be measured. Without the time of a full step, the longest gaps tell.
     """
     objective, seconds = evidence.slo.itl_seconds, known["full_step_seconds"].number
     budget = evidence.count_flag("max_num_batched_tokens")
-    if objective is None or not seconds or budget is None:
-        return unknown("needs an ITL objective, max_num_batched_tokens and the time of a full step")
+    if objective is None or budget is None:
+        return unknown("needs an ITL objective and max_num_batched_tokens")
+    if not seconds:
+        return long_gaps.budget_within_gap(evidence, known, budget, objective)
     value = math.floor(budget * objective / seconds / 64) * 64
     return computed(max(value, 64), source=f"{budget:,} tokens in {seconds:.3g} s")
 

@@ -32,6 +32,35 @@ def test_token_counts_are_sorted_distinct_and_positive() -> None:
     assert [counts.above(length) for length in (2, 3, 6.5, 7)] == [6, 4, 4, 0]
 
 
+def test_between_two_edges_the_sum_narrows_the_share() -> None:
+    # At most (1,000 x 50 - 33,500) / 20 = 825 within 30 ms, with half a percent of the sum for scrapes: 833.4.
+    told = Buckets(np.array([0.025, 0.05]), np.array([0.0, 1000.0, 0.0]), 33.5).share_within(0.03)
+    assert told == pytest.approx((0.0, 0.833375))
+
+
+def test_the_sum_tells_when_hardly_any_are_beyond() -> None:
+    # The sum leaves 1,000 x 0.001 x 1.005 s above the edge of 25 ms, which 60 ms could take 28.7 times.
+    told = Buckets(np.array([0.025, 0.1]), np.array([0.0, 1000.0, 0.0]), 26.0).share_within(0.06)
+    assert told == pytest.approx((1 - (26.0 * 1.005 - 25.0) / 0.035 / 1000, 1.0))
+
+
+def test_a_sum_that_contradicts_the_buckets_tells_nothing() -> None:
+    for total in (1.0, 90.0):
+        assert Buckets(np.array([0.025, 0.05]), np.array([0.0, 1000.0, 0.0]), total).share_within(0.03) == (0.0, 1.0)
+
+
+@given(
+    st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60),
+    st.lists(st.floats(0.01, 90.0), min_size=1, max_size=8, unique=True).map(sorted),
+    st.floats(0.001, 120.0),
+)
+def test_the_share_within_contains_the_true_one(values: list[float], edges: list[float], bound: float) -> None:
+    counts = np.histogram(values, [-np.inf, *np.nextafter(edges, np.inf), np.inf])[0]
+    low, high = Buckets(np.array(edges), counts.astype(float), sum(values)).share_within(bound)
+    if not any(np.isclose(bound, edges, rtol=1e-8)):
+        assert low - 1e-9 <= np.mean(np.array(values) <= bound) <= high + 1e-9
+
+
 @given(LENGTHS.filter(bool), SHARES)
 def test_the_quantile_is_numpys(lengths: list[int], q: float) -> None:
     assert TokenCounts.of(lengths).quantile(q) == pytest.approx(float(np.quantile(lengths, q)), rel=1e-9, abs=1e-6)

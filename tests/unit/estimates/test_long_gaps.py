@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from advisor.domain.evidence import Evidence, Slo
-from advisor.domain.fact import Fact, unknown
-from advisor.estimates.long_gaps import budget_within_tpot, by_prompts
+from advisor.domain.fact import Fact, measured, unknown
+from advisor.estimates.long_gaps import budget_within_gap, budget_within_tpot, by_prompts
 from tests.unit.estimates.evidence import NOTHING, bounded, buckets, engine, flags
 
 # 97 % of the gaps within 25 ms, 3 % between 400 and 500 ms
@@ -24,6 +24,23 @@ def test_a_budget_in_proportion_to_the_longest_gaps() -> None:
     # 4,096 x 0.1 / 0.5 = 819 and 4,096 x 0.1 / 0.4 = 1,024, in whole 64 tokens
     told = budget_within_tpot(seen())
     assert (told.value, told.low, told.high) == (None, 768, 1024)
+
+
+def test_what_the_mean_gap_takes_stays() -> None:
+    # 4,096 x (0.2 - 0.02) / (0.5 - 0.02) = 1,536
+    told = budget_within_gap(seen(), {"itl_mean": measured(0.02, source="test")}, 4096, 0.2)
+    assert told.value == 1536
+    assert told.source == "one gap in a hundred takes up to 0.5 s"
+
+
+def test_where_the_mean_gap_takes_half_of_the_objective_it_is_concurrency() -> None:
+    told = budget_within_gap(seen(), {"itl_mean": measured(0.12, source="test")}, 4096, 0.2)
+    assert told.unknown == "a gap takes 120 ms in the mean, more than half of the objective: not prompts alone"
+
+
+@pytest.mark.parametrize("known", [{"itl_mean": unknown("no histogram")}, {"itl_mean": measured(0.02, source="test")}])
+def test_without_gaps_no_budget_is_told(known: dict[str, Fact]) -> None:
+    assert budget_within_gap(NOTHING, known, 4096, 0.2).is_unknown
 
 
 @pytest.mark.parametrize("evidence", [seen(budget=None), seen(tpot=None), NOTHING])
