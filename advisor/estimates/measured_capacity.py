@@ -1,4 +1,4 @@
-"""What one engine was seen to serve within the objectives: requests per second, by 5-minute slots, without any model.
+"""What one engine was seen to serve within the objectives: requests per second, by slots of time, without any model.
 
 Slots of all engines are sorted by their rate and pooled until they hold enough requests; the share within objectives is
 made falling by isotonic regression. The capacity is the largest rate up to which the lower end of the 90 % Wilson
@@ -20,8 +20,9 @@ from scipy.optimize import isotonic_regression
 from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.histogram import Floats
 
-SLOT = 300.0
+SLOT, LONGEST_SLOT = 300.0, 3600.0
 LEAST_REQUESTS = 1000
+STEADY, FEW, STAYS = 400, 50, 4
 Z = 1.2816
 
 
@@ -37,9 +38,9 @@ class Served:
     requests: int
 
 
-def served_within(evidence: Evidence) -> Served | None:
+def served_within(evidence: Evidence, slot_seconds: float = SLOT) -> Served | None:
     """The capacity of one engine as measured; None without objectives, buckets, or a rate that holds."""
-    slots = [s for engine in evidence.engines if (s := _slots(engine, evidence)) is not None]
+    slots = [s for engine in evidence.engines if (s := _slots(engine, evidence, slot_seconds)) is not None]
     if not slots:
         return None
     rate, within, requests = np.concatenate(slots, axis=1)
@@ -57,6 +58,22 @@ def served_within(evidence: Evidence) -> Served | None:
     return Served(float(rate[first - 1]), fails, int(requests.sum()))
 
 
+def steady_slot(evidence: Evidence) -> float | None:
+    """Seconds of slots in which what an engine finished is the load it ran under; None where an hour is too short.
+
+    They hold 400 requests, so that chance moves their rate by 5 %, and four stays of a request, so that those which
+    finished in one also ran in it. Worked: 0.25 requests/s of 20 s each need 1,600 s, hence slots of 1,800 s.
+    """
+    engines = [e for e in evidence.engines if not e.lifetime and "finished" in e.windows.deltas and e.samples.time.size]
+    finished = sum(float(np.nansum(e.windows.deltas["finished"])) for e in engines)
+    seconds = sum(float(np.sum(e.windows.end - e.windows.start)) for e in engines)
+    if finished <= 0 or finished / seconds * LONGEST_SLOT < FEW:
+        return None
+    rate, running = finished / seconds, float(np.mean([np.mean(e.samples.running) for e in engines]))
+    least = max(STEADY / rate, STAYS * running / rate, SLOT)
+    return min(math.ceil(least / SLOT) * SLOT, LONGEST_SLOT)
+
+
 def wilson_lower(share: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     """The lower end of the 90 % Wilson interval of a share seen in n requests."""
     p, n = as_floats(share), as_floats(n)
@@ -64,8 +81,8 @@ def wilson_lower(share: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     return np.asarray((centre - spread) / (1 + Z * Z / n))
 
 
-def _slots(engine: EngineSeries, evidence: Evidence) -> Floats | None:
-    """Rate, requests within the objectives, requests: a column for each 5-minute slot of one engine."""
+def _slots(engine: EngineSeries, evidence: Evidence, slot_seconds: float) -> Floats | None:
+    """Rate, requests within the objectives, requests: a column for each slot of one engine."""
     w, slo = engine.windows, evidence.slo
     if engine.lifetime or not w.end.size:
         return None
@@ -74,13 +91,13 @@ def _slots(engine: EngineSeries, evidence: Evidence) -> Floats | None:
     told = [p for p in asked if p is not None]
     if not told or len(told) < len(asked):
         return None
-    slot = (w.start // SLOT).astype(np.int64)
-    keep = (w.end - w.start <= SLOT) & np.all([np.isfinite(n) for _, n in told], axis=0)
+    slot = (w.start // slot_seconds).astype(np.int64)
+    keep = (w.end - w.start <= slot_seconds) & np.all([np.isfinite(n) for _, n in told], axis=0)
     seconds = _summed(slot, w.end - w.start, keep)
     counts = [(_summed(slot, good, keep), _summed(slot, n, keep)) for good, n in told]
     requests = np.min([n for _, n in counts], axis=0)
     missed = np.sum([n - good for good, n in counts], axis=0)
-    full = (seconds >= 0.9 * SLOT) & (requests > 0)
+    full = (seconds >= 0.9 * slot_seconds) & (requests > 0)
     return np.stack([requests / np.maximum(seconds, 1.0), np.maximum(requests - missed, 0.0), requests])[:, full]
 
 

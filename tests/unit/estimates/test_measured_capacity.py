@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Slo, as_floats
-from advisor.estimates.measured_capacity import Served, served_within, wilson_lower
-from tests.unit.estimates.evidence import NOTHING, engine
+from advisor.estimates.measured_capacity import Served, served_within, steady_slot, wilson_lower
+from tests.unit.estimates.evidence import NOTHING, engine, gauges
 
 TPOT = Slo(tpot_seconds=0.05, percentile=99.0)
 
 
-def slots(*rows: tuple[float, float], tpot_edge: float = 0.05) -> EngineSeries:
+def slots(*rows: tuple[float, float], tpot_edge: float = 0.05, running: float = 5.0) -> EngineSeries:
     """5-minute windows of so many requests a second, of which such a share is within `tpot_edge`."""
     edges = as_floats(300.0 * np.arange(len(rows) + 1))
     n = np.array([rate * 300 for rate, _ in rows])
     within = np.array([n_slot * share for n_slot, (_, share) in zip(n, rows, strict=True)])
     counted = np.stack([within, n - within, np.zeros(len(rows))], axis=1)
     bounds = as_floats([tpot_edge, 10.0])
-    return engine(counters=CounterWindows(edges[:-1], edges[1:], {}, tpot_edges=bounds, tpot=counted))
+    counters = CounterWindows(edges[:-1], edges[1:], {"finished": n}, tpot_edges=bounds, tpot=counted)
+    return engine(gauges(np.full(len(rows), running), every=300.0), counters)
 
 
 def seen(*engines: EngineSeries, slo: Slo = TPOT) -> Evidence:
@@ -83,3 +84,29 @@ def test_of_two_objectives_both_must_be_met() -> None:
     assert served_within(seen(replace(one, windows=both), slo=slo)) == Served(10.0, None, 3_000)
     stricter = replace(slo, percentile=99.5)
     assert served_within(seen(replace(one, windows=both), slo=stricter)) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "running", "seconds"),
+    [
+        (10.0, 5.0, 300.0),  # 400 requests in 40 s
+        (0.25, 5.0, 1800.0),  # 400 / 0.25 = 1,600 s
+        (1.0, 150.0, 600.0),  # 150 s each: four stays
+        (0.1, 5.0, 3600.0),  # 4,000 s, but hours change of themselves
+        (0.013, 5.0, None),  # 47 an hour
+    ],
+)
+def test_slots_are_so_long_that_chance_is_no_load(rate: float, running: float, seconds: float | None) -> None:
+    assert steady_slot(seen(slots(*[(rate, 1.0)] * 12, running=running))) == seconds
+    assert steady_slot(seen(engine())) is None
+
+
+def test_what_chance_let_finish_is_not_taken_for_a_load_that_held() -> None:
+    # 24 engines, a day each at 0.25/s: the busiest 1,000 of some 500,000 requests came in slots of 1.4 times the load
+    rng = np.random.default_rng(7)
+    fleet = seen(*(slots(*[(n / 300, 1.0) for n in rng.poisson(75, 288)]) for _ in range(24)))
+    short, steady = served_within(fleet), served_within(fleet, steady_slot(fleet) or 0.0)
+    assert short is not None
+    assert steady is not None
+    assert short.holds / 0.25 == pytest.approx(1.4, abs=0.05)
+    assert steady.holds / 0.25 < 1.16
