@@ -75,7 +75,7 @@ class Slo:
     @property
     def share(self) -> float:
         """The share of requests, 0..1, that must meet the targets."""
-        return self.percentile / 100
+        return round(self.percentile / 100, 12)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.histogram import Floats
+from advisor.domain.hours import HOUR_SECONDS
 
 SLOT = 300.0
 LEAST_SLOTS = 3
-FULLY_READ = 0.99
+FULLY_READ, GONE_SECONDS = 0.99, 900.0
 COVERED = 0.95
 NO_DEMAND = "arrivals over time are not known: give a request log (--logs) or engine metrics (--prometheus)"
 
@@ -86,27 +88,65 @@ def arrivals_of(evidence: Evidence, coverage: float | None) -> Arrivals:
     return Arrivals(as_floats(np.array(inner) * SLOT), np.array([slots.get(s, 0) / SLOT for s in inner]))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Finished:
+    """Requests that one engine finished in successive times: whole hours before its present epoch, its windows since.
+
+    `new`: nothing was served before the first of them.
+    """
+
+    engine: EngineSeries
+    start: Floats
+    end: Floats
+    requests: Floats
+    new: bool
+
+    def read(self, grid: Floats, until: float) -> npt.NDArray[np.bool_]:
+        """Slots that were read whole, or lie before the engine began or after it left for good."""
+        whole: npt.NDArray[np.bool_] = per_slot(grid, self.start, self.end, self.end - self.start) >= FULLY_READ * SLOT
+        absent = np.zeros_like(whole)
+        if self.new:
+            absent |= grid[1:] <= self.start[0]
+        if self.end[-1] < until - GONE_SECONDS:
+            absent |= grid[:-1] >= self.end[-1]
+        return whole | absent
+
+
 def _finished(engines: list[EngineSeries]) -> Arrivals:
     """Requests that arrived: those that finished, and those by which running and waiting together grew.
 
-    A window longer than a slot is spread evenly. Only slots in which every engine was read: what one of them served
-    while it was not would be missing from the demand.
+    A window longer than a slot is spread evenly. Only slots in which every engine that served was read: what one of
+    them served while it was not would be missing from the demand. One restart must not hide the day before it.
     """
-    counted = [e.windows.deltas["finished"] for e in engines if "finished" in e.windows.deltas]
-    if not engines or len(counted) < len(engines):
+    rows = [row for engine in engines if (row := _rows(engine)) is not None]
+    if not rows or len(rows) < len(engines):
         return NOBODY_TELLS
-    first = max(float(e.windows.start[0]) for e in engines)
-    last = min(float(e.windows.end[-1]) for e in engines)
+    first, last = min(float(row.start[0]) for row in rows), max(float(row.end[-1]) for row in rows)
     grid = as_floats(np.arange(math.ceil(first / SLOT), math.floor(last / SLOT) + 1) * SLOT)
     if grid.size < 2:
         return NOBODY_TELLS
     total, read = np.zeros(grid.size - 1), np.ones(grid.size - 1, bool)
-    for engine, finished in zip(engines, counted, strict=True):
-        good = np.isfinite(finished)
-        start, end = engine.windows.start[good], engine.windows.end[good]
-        total += np.maximum(per_slot(grid, start, end, finished[good]) + _growth(engine, grid), 0.0)
-        read &= per_slot(grid, start, end, end - start) >= FULLY_READ * SLOT
+    for row in rows:
+        finished = per_slot(grid, row.start, row.end, row.requests)
+        total += np.maximum(finished + _growth(row.engine, grid), 0.0)
+        read &= row.read(grid, last)
     return Arrivals(grid[:-1][read], total[read] / SLOT)
+
+
+def _rows(engine: EngineSeries) -> _Finished | None:
+    """None where an engine does not tell what it finished."""
+    counted = engine.windows.deltas.get("finished")
+    if counted is None or not np.isfinite(counted).any():
+        return None
+    good = np.isfinite(counted)
+    start, end, requests = engine.windows.start[good], engine.windows.end[good], counted[good]
+    hours = engine.length_hours.get("prompt_tokens")
+    if hours is not None:
+        past = hours.start + HOUR_SECONDS <= start[0]
+        began, ended = hours.start[past], hours.start[past] + HOUR_SECONDS
+        start, end = np.concatenate([began, start]), np.concatenate([ended, end])
+        requests = np.concatenate([hours.counts[past].sum(axis=1), requests])
+    return _Finished(engine, start, end, requests, new=hours is not None or engine.epoch_cause == "first_seen")
 
 
 def _growth(engine: EngineSeries, grid: Floats) -> Floats:

@@ -15,11 +15,12 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.numbers import duration
 
+from .demand import GONE_SECONDS, SLOT
 from .growth import sure_growth
 from .load import engines_per_instance
 from .measured_capacity import served_within, steady_slot
 
-GONE_SECONDS = 900.0
+LEAST_SECONDS = 6.0 * 86_400
 
 
 def facts(evidence: Evidence, known: Mapping[str, Fact]) -> dict[str, Fact]:
@@ -32,6 +33,9 @@ def _to_keep(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
     slot, uneven = steady_slot(evidence), known["replica_imbalance"].number
     if demand is None or not replicas:
         return unknown("needs the demand and how many replicas serve")
+    slots = known["demand_requests_per_second_p99"].n
+    if slots is not None and slots * SLOT < LEAST_SECONDS:
+        return unknown(f"arrivals are known of {duration(slots * SLOT)} only: a week of them tells the busiest hours")
     if slot is None:
         return unknown("a replica finishes fewer than 50 requests an hour: too few to tell load from chance")
     served = served_within(evidence, slot)

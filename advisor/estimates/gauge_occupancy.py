@@ -2,6 +2,8 @@
 
     mu = sum y / sum n        sd^2 = mean((y - mu n)^2 / n)
 
+Where the cache is full and requests wait, the cache decides how many run: such scrapes tell the mean, not the spread.
+
 Prompts that share a prefix hold it once, so y = s0 + mu n with s0 above 0: s0 is what they share, and the slope is what
 one more sequence takes. Ten stretches of time tell how sure s0 is. Worked: 4,000 tokens shared and 500 each read 5,000
 with 2 running and 9,000 with 10: not 2,500 or 900 a sequence.
@@ -15,6 +17,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.domain.evidence import EngineSeries, Evidence
 from advisor.domain.fact import Fact
@@ -48,7 +51,9 @@ def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
     if shared < LEAST_SHARED * pool.number:
         shared = 0.0
     mean = float((y - shared).sum() / n.sum())
-    sd = math.sqrt(float(np.mean((y - shared - mean * n) ** 2 / n)))
+    free = ~np.concatenate([p[2] for p in parts])
+    told = free if free.sum() >= LEAST_SCRAPES else np.ones_like(free)
+    sd = math.sqrt(float(np.mean((y - shared - mean * n)[told] ** 2 / n[told])))
     return Occupancy(mean, sd, int(n.size), GAUGES, shared=shared) if mean > 0 else None
 
 
@@ -71,12 +76,13 @@ def kept_full(engine: EngineSeries) -> bool:
     return with_few >= max(FULL, NO_LESS * with_many)
 
 
-def _pairs(engine: EngineSeries) -> tuple[Floats, Floats]:
+def _pairs(engine: EngineSeries) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Running and cache use at each scrape with enough running, and whether the cache was what others waited for."""
     running, usage = engine.samples.running, engine.samples.kv_usage
     if usage is None:
-        return running[:0], running[:0]
+        return running[:0], running[:0], np.zeros(0, bool)
     use = np.isfinite(usage) & (running >= LEAST_RUNNING)
-    return running[use], usage[use]
+    return running[use], usage[use], (usage[use] >= FULL) & (engine.samples.waiting[use] > 0)
 
 
 def _hits(evidence: Evidence) -> bool:

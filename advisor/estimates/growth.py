@@ -28,7 +28,7 @@ LEAST_DAYS, LEAST_HOURS_A_DAY = 6, 12
 CONFIDENCE = 0.95
 UNEVEN, FAULTY = 1.1, 1.3
 """Imbalance from 1.1 on is more than chance; from 1.3 on it is to be mended (health/uneven-replicas)."""
-LONGEST_WEEKS = 52.0
+LONGEST_WEEKS, MOST_GROWTH = 52.0, 1.5
 TOO_SHORT = "needs two weeks of arrivals: the service remembers them, or give a longer window (--since 14d)"
 
 
@@ -41,8 +41,13 @@ def facts(evidence: Evidence, arrivals: Arrivals, known: Mapping[str, Fact]) -> 
 
 
 def sure_growth(growth: Fact) -> float:
-    """The growth of a week where all of its interval is above 1, else 1."""
-    return growth.number if growth.number is not None and (growth.low or 0.0) > 1 else 1.0
+    """The growth of a week where all of its interval is above 1, else 1; also 1 beyond one half a week.
+
+    A launch, or the return from a holiday, has a narrow interval as well: 200 times the week before is no rate at which
+    the next one grows.
+    """
+    sure = growth.number is not None and (growth.low or 0.0) > 1
+    return growth.number if sure and growth.number is not None and growth.number <= MOST_GROWTH else 1.0
 
 
 def weeks_left(known: Mapping[str, Fact]) -> Fact:
@@ -53,7 +58,7 @@ def weeks_left(known: Mapping[str, Fact]) -> Fact:
     rate = sure_growth(growth)
     left = math.inf if rate <= 1 else max(math.log(1 / pressure), 0.0) / math.log(rate)
     if left > LONGEST_WEEKS:
-        return unknown("demand does not surely grow, or so slowly that it takes longer than a year")
+        return unknown("demand does not surely grow, jumps by more than half a week, or fits for longer than a year")
     return computed(left, source=f"{pressure:.0%} of capacity, {rate - 1:+.1%} a week")
 
 

@@ -17,6 +17,7 @@ from advisor.domain.histogram import Floats
 from advisor.engines.admission import reserve
 
 from .context_limit import present_limit
+from .demand import GONE_SECONDS
 from .flag_sources import missing
 from .gauge_occupancy import kept_full
 from .length_sample import believed_agents
@@ -239,7 +240,12 @@ def _hit_rate(evidence: Evidence) -> Fact:
 
 
 def _imbalance(evidence: Evidence) -> Fact:
-    read = [e.samples.running[np.isfinite(e.samples.running)] for e in evidence.engines]
+    """Of the engines that serve, over the time in which all of them did: nights would count for one that restarted."""
+    sampled = [e.samples for e in evidence.engines if e.samples.time.size]
+    last = max((float(s.time[-1]) for s in sampled), default=0.0)
+    serving = [s for s in sampled if s.time[-1] > last - GONE_SECONDS]
+    since = max((float(s.time[0]) for s in serving), default=0.0)
+    read = [s.running[np.isfinite(s.running) & (s.time >= since)] for s in serving]
     means = [float(running.mean()) for running in read if running.size >= LEAST_SCRAPES]
     if len(means) < 2 or sum(means) == 0:
         return unknown("needs two engines that were scraped over time")

@@ -84,6 +84,8 @@ def _with_freed(evidence: Evidence, now: Fact, tensor: int, today: int) -> Fact:
     """The cache of one GPU then: what it is now and what weights leave of it."""
     weights, told = evidence.model.weights_bytes, f"{_gb(now.floor)} of cache a GPU"
     if "kv_cache_memory_bytes" in evidence.flags:
+        if refused := _beyond_memory(evidence, now, tensor, today):
+            return unknown(refused)
         return replace(now, source=f"{told}, as kv_cache_memory_bytes says; weights that leave can be added to it")
     if weights is None and tensor < today:
         return unknown("needs the bytes of the weights: state model.weights, or give a start-up log")
@@ -98,6 +100,18 @@ def _with_freed(evidence: Evidence, now: Fact, tensor: int, today: int) -> Fact:
     return computed(
         value, low=low, high=high, source=f"{told}, {freed / 1e9:+,.2f} GB with the weights over {tensor} ranks"
     )
+
+
+def _beyond_memory(evidence: Evidence, cache: Fact, tensor: int, today: int) -> str | None:
+    """Why a cache that is fixed in bytes may not fit beside the weights of fewer ranks; None where it does."""
+    weights, memory = evidence.model.weights_bytes, evidence.gpu.memory_bytes
+    if weights is None or memory is None:
+        needed = "kv_cache_memory_bytes comes beside the weights: needs the memory of a GPU and the weights"
+        return needed if tensor < today else None
+    each, held = weights / (tensor * _stages(evidence)), cache.ceiling or 0.0
+    if each + held <= memory:
+        return None
+    return f"{_gb(each)} of weights and {_gb(held)} of cache do not fit a GPU of {_gb(memory)}"
 
 
 def _cache_of_one_gpu(evidence: Evidence) -> Fact | None:

@@ -20,6 +20,7 @@ from advisor.engines import flags_of
 from . import lengths, long_gaps
 from .flag_sources import missing
 from .full_step import FullStep
+from .length_change import mean_lengths_now
 from .step_windows import computed_prompt_tokens
 
 
@@ -91,7 +92,9 @@ def prompts_at_cap(known: Mapping[str, Fact]) -> Fact:
 
 
 def mean_lengths(evidence: Evidence) -> tuple[float, float] | None:
-    """Mean prompt and output tokens of served requests, from the best source that has them."""
+    """Mean prompt and output tokens of served requests: of those since lengths changed, else from the best source."""
+    if (now := mean_lengths_now(evidence)) is not None:
+        return now
     joint = evidence.best_joint
     if joint is not None and joint.n:
         return joint.prompts().mean, joint.outputs().mean

@@ -28,6 +28,20 @@ def test_gauges_tell_the_same_without_any_length() -> None:
     assert found.sd == pytest.approx(715, rel=0.02)
 
 
+def test_where_the_cache_decides_how_many_run_they_tell_no_spread() -> None:
+    # A full cache of 400,000 tokens holds 20 to 68 sequences while others wait: 1,232 each is the mean of all scrapes.
+    running, tokens = in_flight(1232, 715, 2_000)
+    full = np.tile(np.arange(257.0, 393.0), 20)
+    n = np.concatenate([running, full])
+    usage = np.concatenate([np.array(tokens) / 400_000, np.full(full.size, 1.0)])
+    waiting = np.concatenate([np.zeros(len(running)), np.ones(full.size)])
+    scraped = engine(gauges(n, waiting, usage=usage))
+    found = from_gauges(replace(NOTHING, engines=(scraped,)), sheet(kv_pool_tokens=400_000)["kv_pool_tokens"])
+    assert found is not None
+    assert found.mean == pytest.approx(1232, rel=0.02)
+    assert found.sd == pytest.approx(715, rel=0.03)
+
+
 def test_too_few_scrapes_with_anything_running_are_not_used() -> None:
     pool = sheet(kv_pool_tokens=400_000)["kv_pool_tokens"]
     few = engine(gauges([5.0] * 499, usage=0.1))

@@ -104,3 +104,10 @@ def test_nothing_is_ever_carried_below_what_arrives(steps: list[float], demand: 
     told = growth.facts(hours, NOTHING_READ, known)["demand_to_carry"].number
     assert told is not None
     assert told >= demand
+
+
+def test_a_launch_is_no_rate_of_growth() -> None:
+    # 200 times the week before, every day: the next week is not provided for 200 times over
+    told = facts(two_weeks([200.0] * 7), demand_requests_per_second_p99=4.0)
+    assert told["demand_growth_per_week"].value == pytest.approx(200.0)
+    assert told["demand_to_carry"].value == 4.0

@@ -104,8 +104,8 @@ def test_what_requests_hold_now_and_held_over_all() -> None:
 
 def test_means_are_of_all_engines() -> None:
     both = replace(NOTHING, engines=(served(then(1000, 30, 2000, 10)), served(np.full(40, 1000.0))))
-    # 10 windows of 2,000 and 40 of 1,000
-    assert mean_lengths_now(both) == pytest.approx((1200, 200))
+    # since then 10 windows of 2,000 and as many of 1,000
+    assert mean_lengths_now(both) == pytest.approx((1500, 200))
     assert mean_lengths_now(replace(NOTHING, engines=(served(np.full(40, 1000.0)),))) is None
 
 

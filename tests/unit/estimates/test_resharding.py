@@ -152,6 +152,20 @@ def test_memory_that_the_engine_is_told_stays_as_it_is() -> None:
     assert "can be added" in (left.source or "")
 
 
+def test_a_cache_fixed_in_bytes_must_fit_beside_the_weights_of_fewer_ranks() -> None:
+    # 140 GB of weights on four GPUs beside 50 GB of cache each: on two they take 70 GB
+    def on(tensor: int, memory: float | None) -> Fact:
+        fixed = evidence(
+            stated=ModelInfo(LLAMA_8B, weights_bytes=140e9), kv_cache_memory_bytes=int(50e9), tensor_parallel_size=4
+        )
+        return cache_left(replace(fixed, gpu=GpuInfo(memory_bytes=memory)), tensor)
+
+    assert on(2, 80e9).unknown == "70.00 GB of weights and 50.00 GB of cache do not fit a GPU of 80.00 GB"
+    assert on(2, 140e9).number == 100e9
+    assert on(8, 80e9).number == 400e9
+    assert "needs the memory of a GPU" in (on(2, None).unknown or "")
+
+
 def test_layers_of_several_kinds_double_with_their_blocks() -> None:
     case = reporting(100_000, QWEN3_5_SMALL, 4e9, version="0.24.0", max_model_len=32_768, tensor_parallel_size=1)
     # 100,000 / 32,768 x (61 + 3 blocks) = 195 of 6.68 MB; with 2 GB of weights less 989 of 3.34 MB on each of two

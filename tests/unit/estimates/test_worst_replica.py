@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from advisor.domain.evidence import EngineSeries, Evidence, Slo
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Slo, as_floats
 from advisor.domain.fact import Fact
 from advisor.estimates import worst_replica
 from tests.unit.estimates.evidence import NOTHING, buckets, engine
@@ -65,3 +66,37 @@ def test_a_request_that_misses_both_targets_is_one() -> None:
     ]
     others = told(*each, base=replace(NOTHING, slo=both))["slo_attainment_without_worst"]
     assert (others.value, others.low, others.high) == pytest.approx((None, 0.996, 0.998))
+
+
+@pytest.mark.parametrize(("missed", "requests", "named"), [(8, 200, True), (6, 200, False), (60, 2_000, True)])
+def test_what_chance_shows_names_nobody(missed: float, requests: float, named: bool) -> None:
+    # P(8 or more of 200 at 1 %) x 2 = 0.2 %, P(6 or more) x 2 = 3.2 %
+    found = told(served(missed, requests), served(1, requests, name="b"))
+    assert found["worst_replica"].is_unknown is not named
+
+
+def test_an_idle_engine_hides_nobody() -> None:
+    found = told(served(300), served(1, name="b"), served(0, 12, name="c"), served(0, 0, name="d"))
+    assert found["worst_replica"].value == "a"
+
+
+def missing_in(*hours: int) -> EngineSeries:
+    """300 of 1,000 requests miss, in these hours of two days."""
+    start = as_floats(np.arange(48) * 3_600.0)
+    counts = np.array([[20.0, 300 / len(hours) if hour in hours else 0.0] for hour in range(48)])
+    counters = CounterWindows(start, start + 3_599, {}, tpot_edges=as_floats([0.05]), tpot=counts)
+    return replace(served(300), windows=counters)
+
+
+@pytest.mark.parametrize(("hours", "named"), [((5, 6, 30), True), ((5,), False), ((5, 6), False)])
+def test_one_bad_hour_is_no_bad_server(hours: tuple[int, ...], named: bool) -> None:
+    assert told(missing_in(*hours), served(0, name="b"))["worst_replica"].is_unknown is not named
+
+
+def test_each_objective_is_counted_by_its_own_requests() -> None:
+    # 60 of 120 answers of several tokens miss, and no first token of 10,000: 0.6 %, not 50 %
+    both = replace(NOTHING, slo=Slo(tpot_seconds=0.05, ttft_seconds=0.05))
+    few, many = served(60, 120), served(0, 10_000, name="b").latencies["tpot"]
+    odd = replace(few, latencies={"tpot": few.latencies["tpot"], "ttft": many})
+    fine = replace(served(0, name="b"), latencies={"tpot": many, "ttft": many})
+    assert told(odd, fine, base=both)["worst_replica"].is_unknown
