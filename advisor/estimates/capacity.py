@@ -16,7 +16,7 @@ from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.policy import Policy
 
 from . import growth
-from .demand import NO_DEMAND, Arrivals, arrivals_of, demand_facts, epoch_start
+from .demand import NO_DEMAND, Arrivals, arrivals_of, demand_facts, epoch_start, last_left
 from .load import engines_per_instance
 from .measured_capacity import served_within
 from .objectives import surely_met, surely_missed
@@ -122,11 +122,12 @@ def _sequences(demand: float | None, service: Service | None, replicas: int | No
 def _capacity(evidence: Evidence, present: Arrivals, service: Service | None, known: Mapping[str, Fact]) -> Fact:
     """Measured first: the busiest slot while the objectives held, else the rate up to which they did; else computed."""
     replicas = evidence.replicas
-    if surely_met(known) and replicas and present.told:
-        most = float(present.per_second.max()) / replicas
-        story = "busiest 5 minutes, objectives met; never seen failing"
-        return measured(None, low=most, n=int(present.start.size), source=story)
     served = served_within(evidence) if known["slo_target"].number is not None else None
+    alike = present.since(last_left(evidence))
+    if surely_met(known) and replicas and alike.told and (served is None or served.fails is None):
+        most = float(alike.per_second.max()) / replicas
+        story = "busiest 5 minutes, objectives met; never seen failing"
+        return measured(None, low=most, n=int(alike.start.size), source=story)
     if served is not None:
         each = engines_per_instance(evidence)
         fails = None if served.fails is None else each * served.fails

@@ -71,6 +71,13 @@ def epoch_start(evidence: Evidence) -> float:
     return max((e.epoch_start for e in evidence.engines if e.windows.end.size), default=-math.inf)
 
 
+def last_left(evidence: Evidence) -> float:
+    """UNIX seconds at which an engine last left for good; minus infinity where none did. Before it more served."""
+    ends = [float(e.windows.end[-1]) for e in evidence.every_engine if not e.lifetime and e.windows.end.size]
+    gone = [end for end in ends if end < max(ends) - GONE_SECONDS]
+    return max(gone, default=-math.inf)
+
+
 def arrivals_of(evidence: Evidence, coverage: float | None) -> Arrivals:
     """What arrived over the window, whatever the epoch; empty when nothing tells.
 

@@ -275,3 +275,29 @@ def test_several_tokens_a_gap_free_the_seat_sooner() -> None:
     held = facts(arriving(1.0), quick, next_max_num_seqs=24.0)["sequences_demanded"]
     # (105.5 gaps + 1 chunk) x 16.6 ms, half a request a second and replica
     assert held.value == pytest.approx(0.5 * 106.5 * 0.0166)
+
+
+def held(*rows: tuple[float, float]) -> EngineSeries:
+    """5-minute windows of so many requests a second, of which such a share is within 50 ms a token."""
+    edges = as_floats(300.0 * np.arange(len(rows) + 1))
+    n = np.array([300 * rate for rate, _ in rows])
+    within = n * np.array([share for _, share in rows])
+    counted = np.stack([within, n - within, np.zeros(len(rows))], axis=1)
+    bounds = as_floats([0.05, 10.0])
+    return engine(counters=CounterWindows(edges[:-1], edges[1:], {"finished": n}, tpot_edges=bounds, tpot=counted))
+
+
+def test_a_burst_that_every_request_missed_is_no_capacity() -> None:
+    # 20/s for ten minutes, all of them late, in a day at 4/s: 98.3 % of all requests are within, 97 % are promised
+    busy = held(*[(4.0, 1.0)] * 286, (20.0, 0.0), (20.0, 0.0))
+    promised = Slo(tpot_seconds=0.05, percentile=97.0)
+    evidence = replace(NOTHING, engines=(busy,), replicas=1, slo=promised)
+    told = facts(evidence, "no step time", slo_attainment=0.98, slo_target=0.97)[CAPACITY]
+    assert (told.value, told.low, told.high) == pytest.approx((4.0, 4.0, 20.0))
+
+
+def test_what_ten_replicas_served_is_not_shared_by_the_two_that_are_left() -> None:
+    gone = [finishing(*[600.0] * 24, seconds=300.0, name=f"{n}") for n in range(2, 10)]
+    stay = [finishing(*[600.0] * 24, *[60.0] * 24, seconds=300.0, name=f"{n}") for n in range(2)]
+    evidence = replace(NOTHING, engines=(*stay, *gone), replicas=2)
+    assert facts(evidence, slo_attainment=1.0, slo_target=0.99)[CAPACITY].low == pytest.approx(0.2)
