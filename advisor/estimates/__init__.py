@@ -154,7 +154,7 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
             "prompts_at_cap_share_of_budget": token_budget.prompts_at_cap(known),
             "prompt_tokens_per_pass": token_budget.prompt_pass(evidence),
             "budget_within_itl": token_budget.budget_within_itl(evidence, known),
-            "budget_within_tpot": long_gaps.budget_within_tpot(evidence),
+            "budget_within_tpot": long_gaps.budget_within_tpot(evidence, known),
             "prefill_tokens_per_step_left": token_budget.left_for_prompts(evidence, known["recommended_max_num_seqs"]),
             "itl_at_next_cap": step_time.predicted_gap(step, known),
             "time_at_next_cap": load.time_at_next_cap(evidence, known),

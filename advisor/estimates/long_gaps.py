@@ -2,8 +2,7 @@
 
 One gap in a thousand that takes several times the time per token promised is a step full of prompts, and an answer of
 some hundred tokens meets it often. Such steps break the promise at any concurrency: a ceiling of one or two is then no
-ceiling, and what helps is a budget whose full step fits. Worked: 4,096 tokens take 0.4 to 0.5 s; 100 ms are 819 to
-1,024 tokens.
+ceiling, and what helps is a budget whose full step fits.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, unknown
 from advisor.domain.numbers import seconds
 
+from .kv.drafts import drafted_tokens
 from .latency import merged
 
 LONG, LONGEST, LEAST_GAPS = 0.99, 0.999, 10_000
@@ -24,40 +24,38 @@ LEAST_BUDGET = 64
 
 def by_prompts(evidence: Evidence, tpot_seconds: float, ceiling: Fact) -> str | None:
     """Why a ceiling is no matter of concurrency; None where it may be one."""
-    gap = gap_bounds(evidence, LONGEST)
+    gap = None if drafted_tokens(evidence) else gap_bounds(evidence, LONGEST)
     if gap is None or ceiling.ceiling is None or ceiling.ceiling > FEW or gap[0] < SEVERAL * tpot_seconds:
         return None
     told = f"{seconds(tpot_seconds)} hold only up to {ceiling.ceiling:,.0f} at once, and one gap in a thousand takes"
     return f"{told} {seconds(gap[0])} or more: steps full of prompts, not a matter of concurrency"
 
 
-def budget_within_tpot(evidence: Evidence) -> Fact:
-    """The token budget whose full step would take the time per token, in proportion to the longest gaps; bounds."""
-    gap, target, budget = (
-        gap_bounds(evidence, LONG),
-        evidence.slo.tpot_seconds,
-        evidence.count_flag("max_num_batched_tokens"),
-    )
-    if gap is None or target is None or budget is None or gap[0] <= 0:
-        return unknown("needs a TPOT objective, max_num_batched_tokens and the histogram of gaps between tokens")
-    low, high = (max(math.floor(budget * target / bound / LEAST_BUDGET), 1) * LEAST_BUDGET for bound in reversed(gap))
-    told = f"{budget:,} tokens in the {seconds(gap[0])} or more of one gap in a hundred"
-    return computed(None, low=low, high=high, source=told)
+def budget_within_tpot(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
+    """The token budget with which one gap in a hundred takes the time per token; a sequence gets one token a gap."""
+    target, budget = evidence.slo.tpot_seconds, evidence.count_flag("max_num_batched_tokens")
+    if target is None or budget is None:
+        return unknown("needs a TPOT objective and max_num_batched_tokens")
+    if drafted_tokens(evidence):
+        return unknown("with drafts a gap carries several tokens: it may take longer than the time per token")
+    return budget_within_gap(evidence, known, budget, target, LONG)
 
 
-def budget_within_gap(evidence: Evidence, known: Mapping[str, Fact], budget: int, objective: float) -> Fact:
-    """The budget with which one gap in a hundred takes `objective` seconds, where prompts are what stretches it.
+def budget_within_gap(evidence: Evidence, known: Mapping[str, Fact], budget: int, objective: float, q: float) -> Fact:
+    """The budget with which the q-quantile of gaps takes `objective` seconds, where prompts are what stretches it.
 
     What the mean gap takes stays whatever the budget is: C' = C (T - m) / (g - m), rounded down to 64 tokens. Worked:
     C = 2,048, gaps of 50 ms at most, 10 ms in the mean, T = 25 ms: 2,048 x 15 / 40 = 768.
     """
-    gap, mean = gap_bounds(evidence, LONG), known["itl_mean"].number
-    if gap is None or mean is None or not math.isfinite(gap[1]):
-        return unknown("needs the time of a full step, or a histogram with an edge above 99 % of the gaps")
+    gap, mean = gap_bounds(evidence, q), known["itl_mean"].number
+    if gap is None or mean is None or not math.isfinite(gap[1]) or mean >= gap[0]:
+        return unknown(f"needs the time of a full step, or a histogram with edges around {q:.4g} of the gaps")
+    if gap[1] <= objective:
+        return unknown(f"{q:.4g} of the gaps take {seconds(gap[1])} at most: no step is too long")
     if mean > objective / 2:
         return unknown(f"a gap takes {seconds(mean)} in the mean, more than half of the objective: not prompts alone")
     value = math.floor(budget * (objective - mean) / (gap[1] - mean) / LEAST_BUDGET) * LEAST_BUDGET
-    return computed(max(value, LEAST_BUDGET), source=f"one gap in a hundred takes up to {seconds(gap[1])}")
+    return computed(max(value, LEAST_BUDGET), source=f"{q:.4g} of the gaps take {seconds(gap[1])} at most")
 
 
 def gap_bounds(evidence: Evidence, q: float) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from advisor.domain.evidence import Evidence
@@ -20,7 +21,7 @@ def options(evidence: Evidence, facts: Mapping[str, Fact]) -> tuple[Option, ...]
     """
     tensor = evidence.count_flag("tensor_parallel_size") or 1
     today = int(facts["replicas"].number or 1)
-    wanted = max(int(facts["recommended_replicas"].number or 0), today + 1)
+    wanted = max(math.ceil(facts["recommended_replicas"].floor or 0), today + 1)
     pool = facts["kv_pool_tokens"].number or facts["kv_pool_tokens_predicted"].number
     fit, fit_then = (facts[f"memory_ceiling_{name}"].number for name in ("expected", "at_double_tp"))
     floor = facts["weight_floor_tensor_parallel_size"].number

@@ -125,9 +125,13 @@ def exceeded(prompt: Floats, share: Floats, expected: Floats, limit: Floats) -> 
     """P(tokens of a Poisson number of prompts > limit), for each expected number and limit."""
     scale = CELLS_TO_LIMIT / np.maximum(limit, 1e-9)
     lengths, weights = _means(_bins(prompt, PROMPT_BINS), share, prompt)
-    cell = np.minimum(np.rint(lengths * scale[:, None]), CELLS - 1).astype(np.int64)
-    flat = (cell + CELLS * np.arange(limit.size)[:, None]).ravel()
-    single = np.bincount(flat, np.tile(weights, limit.size), CELLS * limit.size).reshape(-1, CELLS)
+    place = np.minimum(lengths * scale[:, None], CELLS - 2.0)
+    cell = place.astype(np.int64)
+    above, flat = place - cell, cell + CELLS * np.arange(limit.size)[:, None]
+    # Between two cells a prompt is split so that its mean stays: rounded, a short one would be none, or twice itself.
+    single = np.bincount(flat.ravel(), (weights * (1 - above)).ravel(), CELLS * limit.size)
+    single += np.bincount(flat.ravel() + 1, (weights * above).ravel(), CELLS * limit.size)
+    single = single.reshape(-1, CELLS)
     tilt = np.exp(-TILT * np.arange(CELLS))
     total = np.fft.irfft(np.exp(expected[:, None] * (np.fft.rfft(single * tilt) - 1)), CELLS) / tilt
     return as_floats(1 - np.clip(total[:, : CELLS_TO_LIMIT + 1].sum(axis=1), 0.0, 1.0))

@@ -21,7 +21,7 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, measured, unknown
 from advisor.domain.sweep import Sweep
 
-from .length_change import HEAVIER
+from .length_change import HEAVIER, mean_lengths_now
 from .token_budget import mean_lengths
 
 Lengths = tuple[float, float]
@@ -38,7 +38,7 @@ class OtherLengths:
 
 def on_other_lengths(sweep: Sweep, evidence: Evidence) -> OtherLengths | None:
     """How a sweep's requests differ from the traffic's, None where they do not or one of both is not known."""
-    swept, traffic = _of(sweep), mean_lengths(evidence)
+    swept, traffic = _of(sweep), mean_lengths_now(evidence) or mean_lengths(evidence)
     if swept is None or traffic is None or traffic[0] <= 0 or traffic[1] <= 0:
         return None
     ratios = [one / other for one, other in zip(_work(swept), _work(traffic), strict=True)]

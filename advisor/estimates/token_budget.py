@@ -20,7 +20,6 @@ from advisor.engines import flags_of
 from . import lengths, long_gaps
 from .flag_sources import missing
 from .full_step import FullStep
-from .length_change import mean_lengths_now
 from .step_windows import computed_prompt_tokens
 
 
@@ -78,7 +77,7 @@ def budget_within_itl(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
     if objective is None or budget is None:
         return unknown("needs an ITL objective and max_num_batched_tokens")
     if not seconds:
-        return long_gaps.budget_within_gap(evidence, known, budget, objective)
+        return long_gaps.budget_within_gap(evidence, known, budget, objective, evidence.slo.share)
     value = math.floor(budget * objective / seconds / 64) * 64
     return computed(max(value, 64), source=f"{budget:,} tokens in {seconds:.3g} s")
 
@@ -92,9 +91,7 @@ def prompts_at_cap(known: Mapping[str, Fact]) -> Fact:
 
 
 def mean_lengths(evidence: Evidence) -> tuple[float, float] | None:
-    """Mean prompt and output tokens of served requests: of those since lengths changed, else from the best source."""
-    if (now := mean_lengths_now(evidence)) is not None:
-        return now
+    """Mean prompt and output tokens of served requests, from the best source that has them."""
     joint = evidence.best_joint
     if joint is not None and joint.n:
         return joint.prompts().mean, joint.outputs().mean

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,12 @@ def test_sums_of_unequal_prompts() -> None:
 
 def test_far_more_than_the_limit_is_sure_to_exceed_it() -> None:
     assert exceeded(np.array([1000.0]), np.array([1.0]), np.array([500.0]), np.array([2000.0])) == pytest.approx([1.0])
+
+
+def test_short_prompts_against_a_long_limit_are_neither_none_nor_doubled() -> None:
+    # 1,000 and 600 prompts of 500 tokens on average: Poisson tails beyond 800 and beyond 510 of them
+    found = exceeded(np.array([500.0]), np.array([1.0]), np.array([1000.0, 450.0]), np.array([400_000.0, 255_000.0]))
+    assert found == pytest.approx([poisson.sf(800, 1000), poisson.sf(510, 450)], abs=0.03)
 
 
 def test_with_all_seats_taken_a_prompt_comes_as_an_answer_ends() -> None:
