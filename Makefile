@@ -5,7 +5,7 @@ UV := build/uv-$(UV_VERSION)/bin/uv
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/$(dir $(UV)):$(PATH)
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup demo test accuracy lint format snapshots recording prometheus servers clean
+.PHONY: help setup demo test unit accuracy lint format snapshots recording prometheus servers clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -18,6 +18,9 @@ demo: setup prometheus  ## advice for the recorded deployment in config/demo
 
 test: lint servers  ## everything: lint, then unit, whole-program and integration tests
 	pytest
+
+unit: setup  ## the tests that take no whole evaluation or process, within two minutes
+	pytest tests/unit -m "not slow"
 
 accuracy: setup prometheus  ## what the estimates promise and what they reach; on your own data with DATA=FOLDER
 	@python -m tests.accuracy $(DATA)

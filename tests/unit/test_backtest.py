@@ -11,6 +11,8 @@ from advisor.domain.replayed import Replayed
 from advisor.outlets.replayed import render_replayed, replayed_document
 from advisor.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 START = 1_795_392_000.0  # 2026-11-23T00:00:00Z
 A_DAY = 1_200

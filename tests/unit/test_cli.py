@@ -15,6 +15,8 @@ import pytest
 from advisor import rule_pack
 from advisor.cli import main
 
+pytestmark = pytest.mark.slow
+
 ADVISOR = Path(sys.executable).parent / "advisor"
 EXAMPLE = str(rule_pack.shipped_directory("config") / "examples" / "chat-70b.yaml")
 HOSTILE = """deployments:
@@ -58,7 +60,7 @@ def hostile(tmp_path: Path) -> str:
         (["chekc"], "No such command 'chekc'"),
         (
             ["explain", "cap-pinned-cache"],
-            "no rule is called 'cap-pinned-cache'; did you mean 'cap-pinned-cache-free'?",
+            "no rule or fact is called 'cap-pinned-cache'; did you mean 'cap-pinned-cache-free'?",
         ),
         (["config", "check", "none.yaml"], "none.yaml: no such file"),
     ],

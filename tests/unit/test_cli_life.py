@@ -30,6 +30,8 @@ from advisor.web.api import History, RecordJson
 from tests.unit.outlets.samples import NOW, fleet, report
 from tests.unit.outlets.test_restore import PICTURES
 
+pytestmark = pytest.mark.slow
+
 
 def drawn(deployment: DeploymentReport) -> DeploymentReport:
     """With charts, and with ids that are unique in the fleet, as the composer's are."""

@@ -13,6 +13,8 @@ from advisor.domain.evidence import Window
 from advisor.domain.report import Report
 from advisor.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 WINDOW = Window(1_795_960_000.0, 1_795_970_000.0)
 EXAMPLE = rule_pack.shipped_directory("config") / "examples" / "chat-70b.yaml"
 TWO = "deployments: {chat: {flags: {max_num_seqs: 8}}, batch: {flags: {max_num_seqs: 256}}}"

@@ -19,6 +19,8 @@ from advisor.domain.evidence import Window
 from advisor.outlets import phrases
 from advisor.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 WINDOW = Window(1_795_960_000.0, 1_795_970_000.0)
 BANNER = "INFO 03-11 10:00:01 [api_server.py:1034] vLLM API server version {}"
 ARGUMENTS = "INFO 03-11 10:00:01 [api_server.py:1042] non-default args: {}"

@@ -15,6 +15,8 @@ from advisor.store import Store
 from tests.slack_server import CHANNEL, TOKEN, slack
 from tests.unit.outlets import samples
 
+pytestmark = pytest.mark.slow
+
 FLEET = (samples.throttled(), samples.short_of_replicas(), samples.healthy())
 
 

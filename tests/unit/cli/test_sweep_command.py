@@ -17,6 +17,8 @@ from advisor.sources.sweep import read_sweep
 from advisor.store import Store
 from tests.unit.outlets import samples
 
+pytestmark = pytest.mark.slow
+
 RUNS = ((8, 20.0, 150.0), (16, 31.0, 400.0), (32, 48.0, 2600.0))
 EVIDENCE = """\
 deployments:

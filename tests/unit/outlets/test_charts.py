@@ -25,6 +25,8 @@ from advisor.outlets.chart_worker import (
     within_reach,
 )
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = LengthPicture(
     edges=(100.0, 1_000.0, 10_000.0, 20_000.0),
     shares=(0.25, 0.7, 0.05),

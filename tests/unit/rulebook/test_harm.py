@@ -24,6 +24,8 @@ from advisor.rulebook.arbiter import CANNOT_TELL, advise, order
 from advisor.rulebook.judge import judge
 from tests.unit.rulebook.samples import evidence, fact
 
+pytestmark = pytest.mark.slow
+
 FILES = rule_pack.read([rule_pack.shipped_directory("rules")])
 RULES = tuple(file.rule for file in FILES)
 FIRING = [

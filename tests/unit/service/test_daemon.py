@@ -15,6 +15,8 @@ from advisor.service.daemon import Daemon, _Clock
 from advisor.store import Store
 from tests.unit.service.running import configure, daemon, eventually
 
+pytestmark = pytest.mark.slow
+
 
 def test_from_start_to_stop(tmp_path: Path) -> None:
     with daemon(configure(tmp_path)) as running:

@@ -17,6 +17,8 @@ import pytest
 from advisor.domain.errors import ConfigError
 from advisor.service.worker import Ended, run_apart
 
+pytestmark = pytest.mark.slow
+
 
 def refuse() -> None:
     raise ConfigError("rules/mine.yaml:7:5: unknown fact")
