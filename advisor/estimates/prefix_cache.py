@@ -148,8 +148,11 @@ def _lost(told: Slots | str) -> Fact:
         f"{many:,.0f} tokens hit a second while blocks survive {np.median(long.turnover):,.0f} s, {few:,.0f} of "
         f"{asked:,.0f} at {np.median(short.turnover):,.0f} s"
     )
-    value = lost if abs(lost) >= SURE * error else None
-    return computed(value, low=lost - 2 * error, high=lost + 2 * error, n=looked.queries.size, source=story)
+    if lost + 2 * error <= 0:
+        return unknown("no fewer tokens hit a second while blocks survive briefly: no loss is seen")
+    value = lost if lost >= SURE * error else None
+    low, high = max(lost - 2 * error, 0.0), lost + 2 * error
+    return computed(value, low=low, high=high, n=looked.queries.size, source=story)
 
 
 def _hits_per_second(part: Slots) -> tuple[float, float]:
@@ -163,7 +166,7 @@ def _external(evidence: Evidence) -> Fact:
     totals = [
         (e.windows.total("external_prefix_hits"), e.windows.total("external_prefix_queries")) for e in evidence.engines
     ]
-    told = [(hits or 0.0, queries) for hits, queries in totals if queries]
+    told = [(hits, queries) for hits, queries in totals if hits is not None and queries]
     if not told:
         return unknown("no cache beyond the engine's own is looked up, as far as its metrics tell")
     queries = sum(q for _, q in told)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import poisson
 
 from advisor.domain.evidence import as_floats
 from advisor.estimates import shared_steps
