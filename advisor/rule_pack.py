@@ -40,10 +40,10 @@ def load(directories: Iterable[Path] = ()) -> tuple[Rule, ...]:
     files = read([shipped_directory("rules"), *directories])
     before = {file.rule.id: file.rule.gives_way_to for file in files}
     for file in files:
-        for other in file.rule.gives_way_to:
+        for other in (*file.rule.gives_way_to, *file.rule.after):
             if other not in before:
                 hint = nearest(other[:60], before)
-                raise ConfigError(f"{file.path}: it gives way to {other[:60]!r}, which is no rule: {hint}")
+                raise ConfigError(f"{file.path}: it comes behind {other[:60]!r}, which is no rule: {hint}")
     try:
         TopologicalSorter(before).prepare()
     except CycleError as error:

@@ -6,6 +6,7 @@ The order, first to last:
    measurements before better instruments, those before investigations.
 3. knob: max_model_len before max_num_seqs before max_num_batched_tokens: a limit that refuses traffic hides the rest.
 4. the rule's id, so that the order never depends on the file system.
+A rule may name others that it comes `after` all the same: what a limit turned away comes back as load, so first seats.
 
 One knob gets one value: the first in this order. A deployment that is only being planned (nothing runs) gets all its
 flags at once, all open.
@@ -78,7 +79,8 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
     verdicts = judge((r for r in rules if planned or not r.plans), evidence, facts)
     wanted = [(r, compose(r, evidence, facts, options)) for r in verdicts.fired if r.advise is not None]
     composed, stated = _explained(wanted, [r for r, _ in verdicts.undetermined])
-    advice = arbitrate([c for _, c in composed if isinstance(c, Advice)], planned=planned)
+    after = {rule.id: rule.after for rule, _ in composed}
+    advice = arbitrate([c for _, c in composed if isinstance(c, Advice)], after, planned=planned)
     refused = [NotFired(c.rule.id, c.reason, None, None) for _, c in composed if isinstance(c, Refusal)]
     undecided = [*verdicts.undetermined, *((r, c) for r, c in composed if isinstance(c, Undetermined))]
     findings = tuple(
@@ -109,9 +111,11 @@ def _explained(composed: Sequence[Composed], waiting: Sequence[Rule]) -> tuple[l
     return (others, last) if any(rule.matters for rule in open_) else (list(composed), [])
 
 
-def arbitrate(advice: Sequence[Advice], *, planned: bool) -> tuple[Advice, ...]:
+def arbitrate(
+    advice: Sequence[Advice], after: Mapping[str, Sequence[str]] | None = None, *, planned: bool
+) -> tuple[Advice, ...]:
     """In the order above, one per knob; the first open, and if it is a flag every flag of a deployment only planned."""
-    ordered = sorted(advice, key=order)
+    ordered = _in_turn(sorted(advice, key=order), after or {})
     kept: list[Advice] = []
     for one in ordered:
         if one.knob is None or all(one.knob != other.knob for other in kept):
@@ -121,6 +125,16 @@ def arbitrate(advice: Sequence[Advice], *, planned: bool) -> tuple[Advice, ...]:
         replace(one, state="open") if place == 0 or (at_once and one.verdict == "change_flag") else one
         for place, one in enumerate(kept)
     )
+
+
+def _in_turn(ordered: Sequence[Advice], after: Mapping[str, Sequence[str]]) -> list[Advice]:
+    """Each piece of advice behind those that its rule comes after."""
+    turn = list(ordered)
+    for one in ordered:
+        before = [place for place, other in enumerate(turn) if other.rule in after.get(one.rule, ())]
+        if before and max(before) > turn.index(one):
+            turn.insert(max(before), turn.pop(turn.index(one)))
+    return turn
 
 
 def order(advice: Advice) -> tuple[int, int, int, str]:

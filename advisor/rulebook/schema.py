@@ -111,6 +111,7 @@ class Rule(BaseModel):
     gives_way_to: tuple[str, ...] = Field(
         default=(), description="ids of rules that mend the cause: where one of them holds, this one says nothing"
     )
+    after: tuple[str, ...] = Field(default=(), description="ids of rules whose advice goes first where both advise")
     expect: tuple[Expect, ...] = ()
     what: str
     why: str

@@ -118,7 +118,7 @@ def test_a_contradiction_is_reported(tmp_path: Path) -> None:
 
 def test_a_rule_gives_way_only_to_one_that_exists(tmp_path: Path) -> None:
     written(tmp_path, "a/a", text=RULE + "gives_way_to: [health/idle-seat]\n")
-    with pytest.raises(ConfigError, match=r"a\.yaml: it gives way to 'health/idle-seat'.*mean 'health/idle-seats'\?"):
+    with pytest.raises(ConfigError, match=r"a\.yaml: it comes behind 'health/idle-seat'.*mean 'health/idle-seats'\?"):
         rule_pack.load([tmp_path])
 
 

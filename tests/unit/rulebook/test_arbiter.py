@@ -64,6 +64,20 @@ def test_the_written_order() -> None:
         assert [one.state for one in ordered] == ["open", *["queued"] * 10]
 
 
+def test_a_rule_may_come_after_another_all_the_same() -> None:
+    limit = piece(severity="warning", knob="max_model_len", rule="a/limit")
+    cap = piece(severity="warning", knob="max_num_seqs", rule="b/cap")
+    last = piece(severity="info", knob="max_num_batched_tokens", rule="c/last")
+    for after, turn in [
+        (["b/cap"], ["b/cap", "a/limit", "c/last"]),
+        (["c/last"], ["b/cap", "c/last", "a/limit"]),
+        (["b/other"], ["a/limit", "b/cap", "c/last"]),
+    ]:
+        kept = arbitrate([cap, last, limit], {"a/limit": after}, planned=False)
+        assert [one.rule for one in kept] == turn
+        assert [one.state for one in kept] == ["open", "queued", "queued"]
+
+
 def test_every_word_has_its_place_in_the_order() -> None:
     assert VERDICT_ORDER[:3] == ("add_replicas", "reshard", "remove_replicas")
     assert VERDICT_ORDER.index("change_flag") < VERDICT_ORDER.index("run_sweep")
