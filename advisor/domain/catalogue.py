@@ -193,6 +193,7 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
         "mean gap between tokens predicted with every seat of next_max_num_seqs taken",
     ),
     ("slo_attainment", "ratio", "requests that met every target given"),
+    ("slo_attainment_last_hour", "ratio", "requests that met every target in the last hour"),
     ("slo_target", "ratio", "share of requests that must meet the targets"),
     ("slo_attainment_tpot", "ratio", "requests that met the TPOT target"),
     ("slo_attainment_ttft", "ratio", "requests that met the TTFT target"),
@@ -258,6 +259,11 @@ _ROWS: tuple[tuple[str, Unit, str], ...] = (
     ("capacity_at_next_cap", "1/s", "the same at next_max_num_seqs"),
     ("demand_over_cap_capacity", "ratio", "demand p99 / what the replicas carry at the present cap"),
     ("demand_over_capacity", "ratio", "demand p99 / what the replicas carry at the proposed cap with headroom"),
+    (
+        "busiest_half_hour_over_capacity",
+        "ratio",
+        "busiest half hour of the present epoch / what the replicas carry at the proposed cap, without headroom",
+    ),
     ("saturated_requests_per_second", "1/s", "what the deployment served while requests waited all the time"),
     (
         "next_cap_over_thrashing_rate",
@@ -282,4 +288,20 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "server_failure": ("none", *FAILURES),
 }
 """Facts whose value is a word, and the words they take."""
+STRUCTURE = frozenset(
+    {
+        "api_server_count",
+        "block_size",
+        "gpu_memory_utilization",
+        "kv_copies",
+        "replicas",
+        "replicas_left_ratio",
+        "server_failure",
+        "serving_role",
+        "speculative_tokens",
+        "sufficient_tensor_parallel_size",
+        "throughput_beyond_knee",
+    }
+)
+"""How a deployment is built, not how it fares: that a rule is not for such a one teaches its reader nothing."""
 CATALOGUE: dict[str, FactSpec] = {name: FactSpec(name, unit, meaning) for name, unit, meaning in _ROWS}

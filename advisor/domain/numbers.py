@@ -15,21 +15,28 @@ _FACTORS = frozenset(
         "logged_over_finished",
         "demand_over_capacity",
         "demand_over_saturated_rate",
+        "demand_over_observed_rate",
+        "busiest_half_hour_over_capacity",
+        "worst_replica_load",
+        "replicas_left_ratio",
         "kv_pool_growth_at_double_tp",
     }
 )
 """Ratios that people read as "so many times", not as a share."""
 
 _OF_TIME = frozenset({"time_at_sequence_cap"})
+_LONG = ((7_200.0, 3_600.0, "h"), (600.0, 60.0, "min"))
+"""From how many seconds on a time is told in which longer unit, and how many seconds that has."""
 
 _NOTHING = "unknown"
 
 
 def seconds(*values: float) -> str:
-    """A time: 0.0143 is `14.3 ms`, 1.84 is `1.84 s`, 0.5 to 0.7 is `0.5-0.7 s`."""
+    """A time: 0.0143 is `14.3 ms`, 1.84 is `1.84 s`, 0.5 to 0.7 is `0.5-0.7 s`, and 7,826 is `2.17 h`."""
     if max(map(abs, values)) < 0.5:
         return _span(*(_significant(1000 * v) for v in values)) + " ms"
-    return _span(*map(_significant, values)) + " s"
+    length, unit = next(((length, unit) for least, length, unit in _LONG if min(values) >= least), (1.0, "s"))
+    return _span(*(_significant(v / length) for v in values)) + f" {unit}"
 
 
 def ratio(*values: float) -> str:
@@ -48,8 +55,11 @@ def tokens(*values: float) -> str:
 
 
 def count(*values: float) -> str:
-    """A count of sequences, requests or replicas: 16 is `16`; a percentile between two keeps a decimal, `15.4`."""
-    return _span(*(_trimmed(f"{v:,.1f}") for v in values))
+    """A count of sequences, requests or replicas: 16 is `16`; a percentile between two keeps a decimal, `15.4`.
+
+    From a hundred on the decimal tells nothing: 24563.5 is `24,564`.
+    """
+    return _span(*(_trimmed(f"{v:,.1f}") if abs(v) < 100 else f"{v:,.0f}" for v in values))
 
 
 def counted(many: int, thing: str) -> str:
@@ -123,10 +133,15 @@ def unit_of(name: str) -> str:
 
 
 def figure(name: str, fact: Fact) -> str:
-    """The fact's value, else its bounds: `40`, `at least 16`, `0.5-0.7 s`, `unknown`."""
-    if fact.value is not None:
-        return quantity(fact.value, unit_of(name))
-    return span(fact.low, fact.high, unit_of(name))
+    """The fact's value, else its bounds: `40`, `at least 16`, `0.5-0.7 s`, `unknown`; 0 as the least says nothing."""
+    return bounded(fact.value, fact.low, fact.high, unit_of(name))
+
+
+def bounded(value: float | str | None, low: float | None, high: float | None, unit: str) -> str:
+    """A value in its unit, else its bounds: 0 to 0.74 is `at most 0.74x`."""
+    if value is not None:
+        return quantity(value, unit)
+    return span(None if low == 0 and high else low, high, unit)
 
 
 def told(name: str, fact: Fact) -> str:
@@ -166,7 +181,8 @@ def _percent(value: float) -> str:
     to_full = abs(100 - percent)
     if 0 < to_full < 10:
         # 99.96 % of requests is not all of them, 100.04 % is more than all, and 98.6 % do not meet a promise of 99 %.
-        places = min(6, 1 - math.floor(math.log10(to_full)))
+        magnitude = -math.floor(math.log10(to_full))
+        places = min(6, max(magnitude, min(3, magnitude + 1)))
         return _trimmed(f"{percent:.{places}f}")
     if 0 < abs(percent) < 1e-4:
         return "<0.0001" if percent > 0 else ">-0.0001"

@@ -27,6 +27,7 @@ from . import (
     late_in_queue,
     latency,
     latency_ceiling,
+    latency_now,
     lengths,
     load,
     log_origin,
@@ -68,6 +69,7 @@ SIZED = (
     "next_max_num_seqs",
     "capacity_requests_per_second_per_replica",
     "demand_over_capacity",
+    "busiest_half_hour_over_capacity",
     "saturated_requests_per_second",
     "demand_over_saturated_rate",
     "recommended_replicas",
@@ -138,7 +140,7 @@ def estimate(evidence: Evidence, policy: Policy) -> FactSheet:
     add({"speculative_tokens": _speculation(evidence)})
     add(load.facts(evidence, known))
     add(prefix_cache.facts(evidence, known))
-    add(latency.facts(evidence) | worst_replica.facts(evidence))
+    add(latency.facts(evidence) | latency_now.facts(evidence) | worst_replica.facts(evidence))
     step = step_time.fit(evidence)
     add({"slo_attainment_ttft_unqueued": late_in_queue.attainment_unqueued(evidence, known)})
     add(step_time.facts(step) | context_cost.facts(evidence, known))

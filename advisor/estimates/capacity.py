@@ -16,7 +16,7 @@ from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.policy import Policy
 
 from . import growth
-from .demand import NO_DEMAND, Arrivals, arrivals_of, demand_facts, epoch_start, last_left
+from .demand import NO_DEMAND, Arrivals, arrivals_of, busiest_half_hour, demand_facts, epoch_start, last_left
 from .load import engines_per_instance
 from .measured_capacity import served_within
 from .objectives import surely_met, surely_missed
@@ -51,6 +51,7 @@ def facts(evidence: Evidence, policy: Policy, step: StepTime | str, known: Mappi
     out["capacity_requests_per_second_per_replica"] = _capacity(evidence, present, sure, known)
     needed = _needed(wanted, service, headroom)
     out["demand_over_capacity"] = _pressure(needed, replicas)
+    out["busiest_half_hour_over_capacity"] = _pressure(_needed(busiest_half_hour(present), service, 1.0), replicas)
     out["demand_over_capacity_one_down"] = (
         _pressure(needed, replicas - 1) if replicas and replicas > 1 else unknown("needs two replicas")
     )

@@ -132,16 +132,9 @@ def _lost(told: Slots | str) -> Fact:
         return unknown(told)
     looked = told.looked_up()
     short, long = looked.part(looked.turnover, QUARTER), looked.part(-looked.turnover, QUARTER)
-    if min(short.queries.size, long.queries.size) < LEAST_SLOTS:
-        return unknown(f"needs {LEAST_SLOTS} quarters of an hour with lookups and without preemptions at each end")
-    if np.median(long.turnover) < LEAST_SPREAD * np.median(short.turnover):
-        return unknown("blocks survive about as long in quiet times as in busy ones, so nothing tells them apart")
-    for one, other in zip(short.mean_lengths, long.mean_lengths, strict=True):
-        if not max(one, other) <= SAME_LENGTHS * min(one, other):
-            return unknown("busy and quiet times have requests of other lengths, so other prefixes, too")
+    if refused := _not_comparable(short, long):
+        return unknown(refused)
     asked = float(short.queries.sum() / short.seconds.sum())
-    if asked < long.queries.sum() / long.seconds.sum():
-        return unknown("fewer tokens are looked up while blocks survive briefly, so fewer hits are no loss")
     (few, unsure), (many, unsure_too) = _hits_per_second(short), _hits_per_second(long)
     lost, error = (many - few) / asked, float(np.hypot(unsure, unsure_too)) / asked
     story = (
@@ -153,6 +146,20 @@ def _lost(told: Slots | str) -> Fact:
     value = lost if lost >= SURE * error else None
     low, high = max(lost - 2 * error, 0.0), lost + 2 * error
     return computed(value, low=low, high=high, n=looked.queries.size, source=story)
+
+
+def _not_comparable(short: Slots, long: Slots) -> str | None:
+    """Why the hits of times in which blocks survive briefly and long say nothing of each other."""
+    if min(short.queries.size, long.queries.size) < LEAST_SLOTS:
+        return f"needs {LEAST_SLOTS} quarters of an hour with lookups and without preemptions at each end"
+    if np.median(long.turnover) < LEAST_SPREAD * np.median(short.turnover):
+        return "blocks survive about as long in quiet times as in busy ones, so nothing tells them apart"
+    for one, other in zip(short.mean_lengths, long.mean_lengths, strict=True):
+        if not max(one, other) <= SAME_LENGTHS * min(one, other):
+            return "busy and quiet times have requests of other lengths, so other prefixes, too"
+    if short.queries.sum() / short.seconds.sum() < long.queries.sum() / long.seconds.sum():
+        return "fewer tokens are looked up while blocks survive briefly, so fewer hits are no loss"
+    return None
 
 
 def _hits_per_second(part: Slots) -> tuple[float, float]:

@@ -301,3 +301,20 @@ def test_what_ten_replicas_served_is_not_shared_by_the_two_that_are_left() -> No
     stay = [finishing(*[600.0] * 24, *[60.0] * 24, seconds=300.0, name=f"{n}") for n in range(2)]
     evidence = replace(NOTHING, engines=(*stay, *gone), replicas=2)
     assert facts(evidence, slo_attainment=1.0, slo_target=0.99)[CAPACITY].low == pytest.approx(0.2)
+
+
+def test_a_surge_is_half_an_hour_in_a_row_and_no_burst() -> None:
+    surge = demand.Arrivals(as_floats(300.0 * np.arange(12)), as_floats([1, 1, 4, 4, 4, 4, 4, 4, 1, 1, 1, 1]))
+    assert demand.busiest_half_hour(surge) == pytest.approx(4.0)
+    burst = demand.Arrivals(surge.start, as_floats([1, 1, 19, *[1] * 9]))
+    assert demand.busiest_half_hour(burst) == pytest.approx(4.0)
+    gap = demand.Arrivals(as_floats([0, 300, 600, 1200, 1500, 1800]), as_floats([9.0] * 6))
+    assert demand.busiest_half_hour(gap) is None
+
+
+def test_the_busiest_half_hour_stands_against_what_the_replicas_carry_without_headroom() -> None:
+    # a week at 1/s and an hour at 10/s: the p99 of two replicas' demand is 1/s, what they carry 2 x 6.82
+    counted = log(LENGTHS, arrivals=slots(*[300] * 2000, *[3_000] * 12, 300))
+    told = facts(replace(NOTHING, log=counted, replicas=2), next_max_num_seqs=24)
+    assert told["demand_requests_per_second_p99"].value == pytest.approx(1.0)
+    assert told["busiest_half_hour_over_capacity"].number == pytest.approx(10 / (2 * ONE))
