@@ -16,7 +16,7 @@ from advisor.domain.hours import HOUR_SECONDS
 SLOT = 300.0
 LEAST_SLOTS, SURGE_SLOTS = 3, 6
 FULLY_READ, GONE_SECONDS = 0.99, 900.0
-COVERED = 0.95
+COVERED, OTHER_LENGTHS = 0.95, 1.25
 NO_DEMAND = "arrivals over time are not known: give a request log (--logs) or engine metrics (--prometheus)"
 
 
@@ -158,12 +158,30 @@ def _rows(engine: EngineSeries) -> _Finished | None:
     good = np.isfinite(counted)
     start, end, requests = engine.windows.start[good], engine.windows.end[good], counted[good]
     hours = engine.length_hours.get("prompt_tokens")
-    if hours is not None:
+    if hours is not None and _as_long_before(engine, start[0]):
         past = hours.start + HOUR_SECONDS <= start[0]
         began, ended = hours.start[past], hours.start[past] + HOUR_SECONDS
         start, end = np.concatenate([began, start]), np.concatenate([ended, end])
         requests = np.concatenate([hours.counts[past].sum(axis=1), requests])
-    return _Finished(engine, start, end, requests, new=hours is not None or engine.epoch_cause == "first_seen")
+    return _Finished(engine, start, end, requests, new=start.size > good.sum() or engine.epoch_cause == "first_seen")
+
+
+def _as_long_before(engine: EngineSeries, epoch_start: float) -> bool:
+    """Whether requests before the present epoch were as long as since: a rate of others is no demand of these.
+
+    By the middles of buckets: 200 and 240 tokens count as one, 200 and 250 do not.
+    """
+    for hours in (engine.length_hours.get(name) for name in ("prompt_tokens", "generation_tokens")):
+        if hours is None:
+            continue
+        before = hours.start + HOUR_SECONDS <= epoch_start
+        middles = (np.append(hours.edges, hours.edges[-1:]) + np.concatenate([[0.0], hours.edges])) / 2
+        then, now = hours.counts[before].sum(axis=0), hours.counts[~before].sum(axis=0)
+        if then.sum() and now.sum():
+            means = sorted((float(then @ middles / then.sum()), float(now @ middles / now.sum())))
+            if means[1] >= OTHER_LENGTHS * means[0]:
+                return False
+    return True
 
 
 def _growth(engine: EngineSeries, grid: Floats) -> Floats:

@@ -2,7 +2,8 @@
 
     mu = sum y / sum n        sd^2 = mean((y - mu n)^2 / n)
 
-Where the cache is full and requests wait, the cache decides how many run: such scrapes tell the mean, not the spread.
+Where the cache is full and requests wait most of the time, the cache decides how many run: the spread is then told by
+the other scrapes.
 
 Prompts that share a prefix hold it once, so y = s0 + mu n with s0 above 0: s0 is what they share, and the slope is what
 one more sequence takes. Ten stretches of time tell how sure s0 is. Worked: 4,000 tokens shared and 500 each read 5,000
@@ -52,7 +53,7 @@ def from_gauges(evidence: Evidence, pool: Fact) -> Occupancy | None:
         shared = 0.0
     mean = float((y - shared).sum() / n.sum())
     free = ~np.concatenate([p[2] for p in parts])
-    told = free if free.sum() >= LEAST_SCRAPES else np.ones_like(free)
+    told = free if LEAST_SCRAPES <= free.sum() < n.size / 2 else np.ones_like(free)
     sd = math.sqrt(float(np.mean((y - shared - mean * n)[told] ** 2 / n[told])))
     return Occupancy(mean, sd, int(n.size), GAUGES, shared=shared) if mean > 0 else None
 

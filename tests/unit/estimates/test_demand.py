@@ -64,3 +64,14 @@ def test_an_engine_that_left_serves_nothing_since() -> None:
 def test_a_scrape_that_is_late_is_no_engine_that_left() -> None:
     told = arrived(served(0.0), served(0.0, 2 * DAY - 600))
     assert told.start[-1] == 2 * DAY - 900
+
+
+def test_what_others_asked_before_a_restart_is_no_demand_of_those_that_ask_now() -> None:
+    # hours of 1,000 tokens before the restart, of 10,000 since
+    now = served(DAY, before=0.0)
+    hours = now.length_hours["prompt_tokens"]
+    short = np.where((hours.start < DAY)[:, None], hours.counts, 0.0)[:, :1]
+    counts = np.concatenate([short, hours.counts[:, :1] - short, np.zeros_like(short)], axis=1)
+    grown = replace(now, length_hours={"prompt_tokens": BucketHours(hours.start, as_floats([1e3, 1e4]), counts)})
+    assert arrived(grown).start[0] == DAY
+    assert arrived(now).start[0] == 0.0

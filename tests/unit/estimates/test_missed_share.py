@@ -34,7 +34,7 @@ def test_where_demand_does_not_fit_most_misses_end_once_it_does() -> None:
     # 2 x 13.3^(1/3) = 4.7, but capacity asks for 3
     missed = {"replicas": 2, "slo_attainment": 0.867, "slo_target": 0.99}
     assert told(**missed, recommended_replicas=3, demand_over_capacity=1.17).value == 3  # 2.34 of 3
-    assert told(**missed, recommended_replicas=3, demand_over_capacity=1.25).value == 4  # 2.5 of 3 leave a sixth
+    assert told(**missed, recommended_replicas=3, demand_over_capacity=1.35).value == 4  # 2.7 of 3 leave a tenth
     assert told(**missed, recommended_replicas=3, demand_over_capacity=bounded(0.6, 1.8)).value == 5
     assert told(**missed, recommended_replicas=3, demand_over_capacity=0.9).value == 5
 

@@ -39,6 +39,7 @@ def test_at_least_one_replica_more_than_today() -> None:
     assert (more["replicas"], more["kv_pool_tokens"], more["kv_pool_tokens_all_replicas"]) == (2, None, None)
     assert "neither the model's config.json nor kv_per_token is given" in str(shard["unknown"])
     assert scaling.options(NOTHING, sheet(replicas=3, recommended_replicas=bounded(1, 9)))[0]["replicas"] == 4
+    assert scaling.options(NOTHING, sheet(replicas=3, recommended_replicas=bounded(5, 9)))[0]["replicas"] == 5
 
 
 @pytest.mark.parametrize(
