@@ -25,7 +25,7 @@ from advisor.domain.fact import Fact, computed
 FALL, SLOWEST_FALL, QUICKEST_FALL = 3.0, 2.2, 4.7
 MOST_MISSED = 0.7
 MOST_PREEMPTED = 0.5
-NEARLY_FULL = 0.85
+NEARLY_FULL = 0.8
 
 
 def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
@@ -59,7 +59,7 @@ def recommended_replicas(known: Mapping[str, Fact]) -> Fact:
 
 
 def _once_it_fits(known: Mapping[str, Fact], told: Fact) -> int:
-    """What capacity asks for where demand surely exceeds what serves, or one more if that is used by over 85 %.
+    """What capacity asks for where demand surely exceeds what serves, or one more if that is used by over 80 %.
 
     Worked: 1.43 replicas' worth on two leaves room, 12.2 on 13 does not. Where demand fits there is no limit.
     """
