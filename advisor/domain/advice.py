@@ -26,12 +26,16 @@ Status = Literal["advice", "ok", "cannot_tell", "no_data"]
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """One condition of a rule with the figure that decided it."""
+    """One condition of a rule with the figure that decided it.
+
+    bound: which end of a bounded fact `value` is, its `low` or its `high`; None where the fact is known.
+    """
 
     fact: str
     value: float | str | None
     unit: str
     condition: str
+    bound: Literal["low", "high"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +107,15 @@ class NotFired:
     """A rule that did not hold: the failed condition that came closest, and how far it is from holding.
 
     `distance` is relative to the threshold: 0.5 means that the value would have to change by half the threshold.
+    `low` and `high` are the bounds of what is bounded. A rule that held and gave way has the reason for a condition.
     """
 
     rule: str
     condition: str
     value: float | str | None
     distance: float | None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
+from advisor.domain.numbers import counted, ratio
 from advisor.domain.policy import Policy
 
 from . import growth
@@ -116,7 +117,7 @@ def _sequences(demand: float | None, service: Service | None, replicas: int | No
         return unknown(NO_DEMAND if demand is None else NO_REPLICAS)
     if service is None:
         return unknown("the time that a request holds its seat is not known")
-    story = f"{demand:.3g} requests/s x {service.residence:.3g} s / {replicas} replicas"
+    story = f"{demand:.3g} requests/s x {service.residence:.3g} s / {counted(replicas, 'replica')}"
     return computed(demand * service.residence / replicas, source=story)
 
 
@@ -167,7 +168,7 @@ def _needed(demand: float | None, service: Service | None, headroom: float) -> F
     if demand is None or service is None:
         return unknown(NO_DEMAND if demand is None else NO_CAPACITY)
     least = 0.0 if service.high is None else demand / (service.high * headroom)
-    story = f"{demand:.3g} requests/s, used to {headroom:.0%}: {service.story}"
+    story = f"{demand:.3g} requests/s, used to {ratio(headroom)}: {service.story}"
     return _within(least, demand / (service.low * headroom), story)
 
 
@@ -182,7 +183,7 @@ def _pressure(needed: Fact, replicas: int | None) -> Fact:
     if needed.is_unknown or replicas is None:
         return unknown(needed.unknown or NO_REPLICAS)
     parts = [None if x is None else x / replicas for x in (needed.number, needed.low, needed.high)]
-    return computed(parts[0], low=parts[1], high=parts[2], source=f"{needed.source}, {replicas} replicas")
+    return computed(parts[0], low=parts[1], high=parts[2], source=f"{needed.source}, {counted(replicas, 'replica')}")
 
 
 def _replicas(needed: Fact) -> Fact:

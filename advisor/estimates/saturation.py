@@ -14,6 +14,7 @@ import numpy as np
 
 from advisor.domain.evidence import EngineSeries, Evidence, as_floats
 from advisor.domain.fact import Fact, computed, measured, unknown
+from advisor.domain.numbers import ratio
 from advisor.domain.policy import Policy
 
 from .demand import FULLY_READ, SLOT, per_slot
@@ -42,7 +43,7 @@ def facts(evidence: Evidence, policy: Policy, known: Mapping[str, Fact]) -> dict
         return {"saturated_requests_per_second": served, "demand_over_saturated_rate": unknown("demand is not known")}
     headroom = headroom_for(evidence, policy)
     pressure = demand / (rate * headroom)
-    story = f"{demand:.3g} requests/s against {rate:.3g}/s served while saturated, used to {headroom:.0%}"
+    story = f"{demand:.3g} requests/s against {rate:.3g}/s served while saturated, used to {ratio(headroom)}"
     out = {
         "saturated_requests_per_second": served,
         "demand_over_saturated_rate": computed(pressure, n=len(rates), source=story),
@@ -61,7 +62,7 @@ def _replicas(told: Fact, demand: float, rate: float, use: float) -> Fact:
     wanted = max(math.ceil(demand / (rate * use) - 1e-9), math.ceil(told.floor or 0))
     if told.number is not None and wanted <= told.number:
         return told
-    story = f"{demand:.3g} requests/s, used to {use:.0%}: {rate:.3g}/s a replica while saturated"
+    story = f"{demand:.3g} requests/s, used to {ratio(use)}: {rate:.3g}/s a replica while saturated"
     return computed(wanted, source=f"{story}, rounded up")
 
 

@@ -82,7 +82,7 @@ def _next(evidence: Evidence, policy: Policy, known: Mapping[str, Fact], target:
     ):
         return unknown(held)
     if seen is None:
-        return computed(goal, source="the target; nothing runs yet")
+        return computed(goal, source="the highest that fits; nothing runs yet")
     return computed(value, source=f"towards {goal:,}, at most {step:g} x {seen:,.0f} observed")
 
 
@@ -159,7 +159,9 @@ def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int, accepte
     if busy is not None and not surely_missed(known) and preempted < MOST_PREEMPTED and goal < busy:
         kept = min(cap, math.ceil(busy))
         return computed(kept, source=f"{name.replace('_', ' ')}; {_standing(known)}, so not down to {goal:,}")
-    return computed(goal, source=f"down to the target, {goal:,}" if goal != value else "the target")
+    return computed(
+        goal, source=f"down to the highest that fits, {goal:,}" if goal != value else "the highest that fits"
+    )
 
 
 def _standing(known: Mapping[str, Fact]) -> str:

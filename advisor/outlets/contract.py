@@ -116,6 +116,7 @@ class EvidenceJson(_Model):
     value: Value
     unit: Text
     condition: Text
+    bound: Literal["low", "high"] | None = None
 
 
 class PredictionJson(_Model):
@@ -180,6 +181,8 @@ class ClosestJson(_Model):
     condition: Text
     value: Value
     distance: Number
+    low: Number = None
+    high: Number = None
 
 
 class NotFiredJson(_Model):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from advisor.domain.advice import Advice
 from advisor.domain.fact import Fact, FactSheet
-from advisor.domain.numbers import figure, interval, told
+from advisor.domain.numbers import figure, interval
 
 from .layout import figures, grid, hanging
 
@@ -29,7 +30,7 @@ _CEILINGS = (
     ("memory, twice the GPUs", "memory_ceiling_at_double_tp"),
     ("latency", "latency_ceiling"),
     ("token budget", "budget_ceiling"),
-    ("target", "recommended_max_num_seqs"),
+    ("highest that fits", "recommended_max_num_seqs"),
     ("binding", "binding_ceiling"),
     ("next step", "next_max_num_seqs"),
     ("prefill tokens a step", "prefill_tokens_per_step_left"),
@@ -44,47 +45,19 @@ _ALWAYS = frozenset(
         "recommended_max_num_seqs",
     }
 )
-_WITHIN = " within its objectives"
-_OBSERVED = (
-    (
-        "LOAD",
-        (
-            ("running p95 {}", "running_p95"),
-            ("waiting p95 {}", "waiting_p95"),
-            ("{} at the cap while requests wait", "time_at_sequence_cap"),
-            ("cache p95 {}", "kv_usage_p95"),
-            ("preempted {}", "preempted_share"),
-            ("prefix cache hits {}", "prefix_cache_hit_rate"),
-            ("an unused prefix survives {}", "prefix_turnover_seconds"),
-            ("busiest engine {} the mean", "replica_imbalance"),
-        ),
-    ),
-    (
-        "LATENCY",
-        (
-            ("TTFT p50 {}", "ttft_p50"),
-            ("TTFT p99 {}", "ttft_p99"),
-            ("TPOT p99 {}", "tpot_p99"),
-            ("ITL mean {}", "itl_mean"),
-            ("ITL p99 {}", "itl_p99"),
-            ("within every target {}", "slo_attainment"),
-        ),
-    ),
-    (
-        "DEMAND",
-        (
-            ("p99 {}", "demand_requests_per_second_p99"),
-            ("one replica serves {}" + _WITHIN, "capacity_requests_per_second_per_replica"),
-            ("demand {} the capacity", "demand_over_capacity"),
-        ),
-    ),
-)
 _KINDS = ("prompt", "output", "total")
 _PERCENTILES = ("p50", "p90", "p99", "p999")
 
 
-DERIVED = _LIMIT + _CEILINGS
-"""What is derived for the two limits, as (label, fact)."""
+def derived(advice: Iterable[Advice]) -> tuple[tuple[str, str], ...]:
+    """What is derived for the two limits, as (label, fact)."""
+    return _LIMIT + _ceilings(advice)
+
+
+def _ceilings(advice: Iterable[Advice]) -> tuple[tuple[str, str], ...]:
+    """A step towards the highest cap that fits is one to take only where advice takes it: elsewhere it may do harm."""
+    takes_it = any(a.knob == "max_num_seqs" and a.state in ("open", "queued") for a in advice)
+    return tuple(row for row in _CEILINGS if takes_it or row[1] != "next_max_num_seqs")
 
 
 def limit(facts: FactSheet, width: int, *, verbose: bool) -> Iterator[str]:
@@ -93,10 +66,10 @@ def limit(facts: FactSheet, width: int, *, verbose: bool) -> Iterator[str]:
     yield from _derived(facts, _LIMIT, width, verbose=verbose)
 
 
-def ceilings(facts: FactSheet, width: int, *, verbose: bool) -> Iterator[str]:
+def ceilings(facts: FactSheet, advice: Iterable[Advice], width: int, *, verbose: bool) -> Iterator[str]:
     """How the sequence cap follows; Unknown side figures only with `verbose`."""
     yield "CEILINGS on max_num_seqs"
-    yield from _derived(facts, _CEILINGS, width, verbose=verbose)
+    yield from _derived(facts, _ceilings(advice), width, verbose=verbose)
 
 
 def lengths(facts: FactSheet, width: int) -> Iterator[str]:
@@ -123,16 +96,6 @@ def length_rows(facts: FactSheet) -> list[tuple[str, ...]]:
             names = [f"{kind}_tokens_{percentile}" for percentile in _PERCENTILES]
             rows.append((kind, *(_brief(n, facts[n]) for n in names), interval(names[-1], facts[names[-1]])))
     return rows
-
-
-def observed(facts: FactSheet) -> Iterator[tuple[str, str]]:
-    """What load, latency and demand were, as (title, text); nothing for what nobody saw."""
-    without = _WITHIN if facts["slo_target"].is_unknown else ""
-    for title, items in _OBSERVED:
-        seen = [(words.removesuffix(without), name) for words, name in items if not facts[name].is_unknown]
-        known = [words.format(told(name, facts[name])) for words, name in seen]
-        if known:
-            yield title, " · ".join(known)
 
 
 def _derived(facts: FactSheet, rows: tuple[tuple[str, str], ...], width: int, *, verbose: bool) -> list[str]:

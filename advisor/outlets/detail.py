@@ -8,9 +8,10 @@ from advisor.domain.advice import Advice
 from advisor.domain.evidence import Evidence
 from advisor.domain.report import DeploymentReport
 
-from . import phrases
-from .derivations import ceilings, lengths, limit, observed
+from . import phrases, silence
+from .derivations import ceilings, lengths, limit
 from .layout import hanging, wrapped
+from .observations import observed
 
 _MARGIN = 14
 _FEW = 3
@@ -25,9 +26,9 @@ def detail(deployment: DeploymentReport, width: int, *, verbose: bool = False) -
         _canaries(deployment, width),
         *(_advice(a, width) for a in advice if a.state == "open"),
         limit(facts, width, verbose=verbose),
-        ceilings(facts, width, verbose=verbose),
+        ceilings(facts, advice, width, verbose=verbose),
         lengths(facts, width),
-        (line for title, text in observed(facts) for line in _beside(title, [text], width)),
+        (line for title, text in observed(deployment) for line in _beside(title, [text], width)),
         _beside("NEXT", _queued(advice), width),
         _judged(deployment, width, verbose=verbose),
     )
@@ -49,14 +50,15 @@ def _heading(evidence: Evidence, width: int) -> Iterator[str]:
         phrases.objectives(evidence.slo),
     )
     paragraphs = [" · ".join(word for word in words if word), phrases.traffic(evidence)]
-    flags = [f"{knob} {flag.value} ({flag.source})" for knob in _KNOBS if (flag := evidence.flags.get(knob))]
+    known = [(knob, flag) for knob in _KNOBS if (flag := evidence.flags.get(knob))]
     if evidence.rollout:
         paragraphs.append(evidence.rollout.reason)
-    if flags:
+    if known:
+        flags = (f"{knob} {flag.value} ({phrases.told_by(flag.source)})" for knob, flag in known)
         paragraphs.append(f"runs with {', '.join(flags)}")
     for odd in evidence.disagreements:
-        believed = f"{odd.flag} is {odd.believed.value} by {odd.believed.source}, which is believed"
-        paragraphs.append(f"{believed}; {odd.other.source} says {odd.other.value}")
+        believed = f"{odd.flag} is {odd.believed.value} by {phrases.told_by(odd.believed.source)}, which is believed"
+        paragraphs.append(f"{believed}; {phrases.told_by(odd.other.source)} says {odd.other.value}")
     for paragraph in paragraphs:
         # A continued line is set in, so that a long name cannot put a line of its own making into the margin.
         first, *more = wrapped(paragraph, width - 2)
@@ -73,8 +75,8 @@ def _advice(advice: Advice, width: int) -> Iterator[str]:
     yield from _beside("  flag", [advice.flag] if advice.flag else [], width)
     yield from _beside("  why", [advice.reason], width)
     yield from _beside("  because", map(phrases.ground, advice.evidence), width)
-    yield from _beside("  options", map(phrases.option, advice.options), width)
-    yield from _beside("  expect", map(phrases.expectation, advice.prediction), width)
+    yield from _beside("  options", phrases.options(advice), width)
+    yield from _beside("  expect", phrases.expectations(advice), width)
     yield from _beside("  try", [advice.trial] if advice.trial else [], width)
     yield from _beside("  verify", [advice.verify], width)
     yield from _beside("  undo", [advice.undo], width)
@@ -90,9 +92,9 @@ def _queued(advice: tuple[Advice, ...]) -> list[str]:
 def _judged(deployment: DeploymentReport, width: int, *, verbose: bool) -> Iterator[str]:
     judgement = deployment.judgement
     yield from _beside("FINDINGS", [f"{f.title} ({f.rule})" for f in judgement.findings], width)
-    near = [f"{rule.rule}: {phrases.shortfall(rule)}" for rule in phrases.nearest(judgement.not_fired)]
+    near = [f"{rule.rule}: {silence.shortfall(rule)}" for rule in silence.nearest(judgement.not_fired)]
     yield from _beside("WHY NOT", near if verbose else near[:_FEW], width)
-    unknown = [f"{', '.join(need.facts)}: {need.reason}" for need in phrases.needs(judgement.undetermined)]
+    unknown = [f"{', '.join(need.facts)}: {need.reason}" for need in silence.needs(judgement.undetermined)]
     yield from _beside("UNKNOWN", unknown if verbose else _first(unknown, 2 * _FEW), width)
 
 

@@ -166,7 +166,13 @@ def _advice(advice: Advice) -> AdviceJson:
 
 def _evidence(lines: tuple[EvidenceLine, ...]) -> list[EvidenceJson]:
     return [
-        EvidenceJson(fact=line.fact, value=_counted(line.value, line.unit), unit=line.unit, condition=line.condition)
+        EvidenceJson(
+            fact=line.fact,
+            value=_counted(line.value, line.unit),
+            unit=line.unit,
+            condition=line.condition,
+            bound=line.bound,
+        )
         for line in lines
     ]
 
@@ -176,6 +182,4 @@ def _finding(finding: Finding) -> FindingJson:
 
 
 def _not_fired(rule: NotFired) -> NotFiredJson:
-    return NotFiredJson(
-        rule=rule.rule, closest=ClosestJson(condition=rule.condition, value=rule.value, distance=rule.distance)
-    )
+    return NotFiredJson(rule=rule.rule, closest=ClosestJson.model_validate(rule))

@@ -14,7 +14,7 @@ _BREAK = re.compile(r"(?<!\d) +| +(?!(?:%|[mµ]?s|min|h|d|[KMGT]?i?B|req/s)(?:[\
 def wrapped(text: str, width: int, *, most: int | None = None) -> list[str]:
     """Break at blanks into lines of at most `width` columns; a longer word is cut. At least one line, at most `most`.
 
-    Where `most` lines do not hold it all, the last one ends with an ellipsis.
+    Where `most` lines do not hold it all, the last one ends with a whole word and an ellipsis.
     """
     lines = [""]
     for word in _words(plain(text), width):
@@ -25,7 +25,7 @@ def wrapped(text: str, width: int, *, most: int | None = None) -> list[str]:
             lines.append(word)
     if most is None or len(lines) <= most:
         return lines
-    return [*lines[: most - 1], _cut(lines[most - 1], width - 1) + "…"]
+    return [*lines[: most - 1], _ended(lines[most - 1], width - 1) + "…"]
 
 
 def fitted(text: str, width: int) -> str:
@@ -91,6 +91,14 @@ def _words(text: str, width: int) -> Iterator[str]:
             yield piece
             rest = rest[len(piece) :]
         yield rest
+
+
+def _ended(line: str, width: int) -> str:
+    """As many whole words of a line as take at most `width` columns; of a single longer word its beginning."""
+    if cells(line) <= width:
+        return line
+    *kept, _ = _BREAK.split(line)
+    return " ".join(kept) or _cut(line, width)
 
 
 def _cut(text: str, width: int) -> str:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from advisor.domain.advice import Advice
-from advisor.domain.fact import FactSheet
 from advisor.domain.numbers import figure
 from advisor.domain.report import DeploymentReport, Report
 
-from . import phrases
-from .derivations import DERIVED, length_rows, observed, story
+from . import phrases, silence
+from .derivations import derived, length_rows, story
+from .observations import observed
 from .plain import plain
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;"}
@@ -76,25 +76,26 @@ def _section(deployment: DeploymentReport) -> Iterator[str]:
     for advice in judgement.advice:
         yield f"### {'Queued: ' if advice.state == 'queued' else ''}{prose(phrases.headline(advice))}"
         yield _list(_advice(advice))
-    yield from _figures(deployment.facts)
+    yield from _figures(deployment)
     yield from _titled("Findings", (f"{prose(f.title)} ({code(f.rule)})" for f in judgement.findings))
-    near = phrases.nearest(judgement.not_fired)
-    yield from _titled("Why not", (f"{code(rule.rule)}: {prose(phrases.shortfall(rule))}" for rule in near))
-    lacks = phrases.needs(judgement.undetermined)
+    near = silence.nearest(judgement.not_fired)
+    yield from _titled("Why not", (f"{code(rule.rule)}: {prose(silence.shortfall(rule))}" for rule in near))
+    lacks = silence.needs(judgement.undetermined)
     yield from _titled("Unknown", (f"{', '.join(map(code, lack.facts))}: {prose(lack.reason)}" for lack in lacks))
 
 
-def _figures(facts: FactSheet) -> Iterator[str]:
-    known = [(label, name, facts[name]) for label, name in DERIVED if not facts[name].is_unknown]
+def _figures(deployment: DeploymentReport) -> Iterator[str]:
+    facts, rows = deployment.facts, derived(deployment.judgement.advice)
+    known = [(label, name, facts[name]) for label, name in rows if not facts[name].is_unknown]
     if known:
         yield "### Limits"
-        rows = ((label, prose(figure(name, fact)), prose(story(name, fact))) for label, name, fact in known)
-        yield _table(("Figure", "Value", "From"), rows)
+        shown = ((label, prose(figure(name, fact)), prose(story(name, fact))) for label, name, fact in known)
+        yield _table(("Figure", "Value", "From"), shown)
     head, *lengths = length_rows(facts)
     if lengths:
         yield "### Lengths"
         yield _table(head, lengths)
-    yield from _titled("Observed", (f"**{title.capitalize()}:** {prose(text)}" for title, text in observed(facts)))
+    yield from _titled("Observed", (f"**{title.capitalize()}:** {prose(text)}" for title, text in observed(deployment)))
 
 
 def _advice(advice: Advice) -> Iterator[str]:
@@ -103,10 +104,10 @@ def _advice(advice: Advice) -> Iterator[str]:
     yield f"**Why:** {prose(advice.reason)}"
     for line in advice.evidence:
         yield f"**Because:** {prose(phrases.ground(line))}"
-    for choice in advice.options:
-        yield f"**Option:** {prose(phrases.option(choice))}"
-    for prediction in advice.prediction:
-        yield f"**Expect:** {prose(phrases.expectation(prediction))}"
+    for option in phrases.options(advice):
+        yield f"**Option:** {prose(option)}"
+    for expected in phrases.expectations(advice):
+        yield f"**Expect:** {prose(expected)}"
     if advice.trial:
         yield f"**Try:** {prose(advice.trial)}"
     yield f"**Verify:** {prose(advice.verify)}"

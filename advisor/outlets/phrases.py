@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from advisor.domain.advice import Advice, EvidenceLine, Judgement, NotFired, Prediction, Status, Undetermined
+from advisor.domain.advice import Advice, EvidenceLine, Judgement, Prediction, Status
 from advisor.domain.canary import Canary, Reading
 from advisor.domain.numbers import duration, number, quantity, seconds, setting, span, unit_of
 
-from . import remedies
+from . import remedies, silence
 
 if TYPE_CHECKING:  # evidence carries arrays, and one line of status must not wait for numpy
-    from advisor.domain.evidence import Evidence, FlagValue, Slo, Window
+    from advisor.domain.evidence import Evidence, FlagSource, FlagValue, Slo, Window
 
 _ENGINES = {
     "vllm": "vLLM",
@@ -44,6 +42,7 @@ _VERDICTS = {
     "fix_instrumentation": "fix instrumentation",
     "investigate": "investigate",
 }
+_BOUNDS = {"low": "at least ", "high": "at most ", None: ""}
 NOTHING_GIVEN = (
     "nothing was seen or given: connect metrics (--prometheus, --engine) or requests (--logs, sql); before anything "
     "runs, give a start-up log, the model's config or a load test"
@@ -118,52 +117,21 @@ def why_not_advised(deployment: Judged) -> tuple[str, str]:
         return "none", found or "every rule was decided, and none fired"
     if judgement.status == "no_data":
         return "no data", NOTHING_GIVEN
-    lacks = needs(judgement.undetermined)
+    lacks = silence.needs(judgement.undetermined)
     reason = _lacking(lacks[0]) if lacks else "rules that matter are undecided"
     return "cannot tell", f"{found}. For more: {reason}" if found else reason
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
-    """A reason, the facts that are Unknown because of it, and how many rules wait for them."""
-
-    reason: str
-    facts: tuple[str, ...]
-    rules: int
-
-
-def needs(undetermined: tuple[Undetermined, ...]) -> list[Lack]:
-    """What undecided rules lack, what is most useful to connect first; its facts with the most wanted first."""
-    facts: dict[str, Counter[str]] = {}
-    rules: Counter[str] = Counter()
-    wanted: Counter[str] = Counter()
-    for rule in undetermined:
-        reasons = list(dict.fromkeys(need.reason for need in rule.needs))
-        rules.update(reasons)
-        wanted.update(frozenset[str]().union(*map(remedies.options, reasons)))
-        for need in rule.needs:
-            facts.setdefault(need.reason, Counter())[need.fact] += 1
-    lacks = [
-        Lack(reason, tuple(fact for fact, _ in facts[reason].most_common()), number)
-        for reason, number in rules.most_common()
-    ]
-    return sorted(lacks, key=lambda lack: remedies.usefulness(lack.reason, wanted))
-
-
-def _lacking(lack: Lack) -> str:
+def _lacking(lack: silence.Lack) -> str:
     """The reason alone where it says what to connect; else which fact it is about."""
     return lack.reason if remedies.options(lack.reason) else f"{lack.facts[0]}: {lack.reason}"
 
 
-def nearest(not_fired: tuple[NotFired, ...]) -> list[NotFired]:
-    """Rules that did not hold, the closest to holding first."""
-    return sorted(not_fired, key=lambda rule: float("inf") if rule.distance is None else abs(rule.distance))
-
-
-def shortfall(rule: NotFired) -> str:
-    """Why it did not fire: `fires when preempted_share > 0.5%; it is 0 %`."""
-    fact = rule.condition.split(maxsplit=1)[0] if rule.condition.strip() else ""
-    return f"fires when {rule.condition}; it is {quantity(rule.value, unit_of(fact))}"
+def expectations(advice: Advice) -> list[str]:
+    """What it predicts that the next window can refute: nothing of what is 0, nor that something stays as it is."""
+    return [
+        expectation(p) for p in advice.prediction if p.now is None or (p.now and (p.low is not None or p.high != p.now))
+    ]
 
 
 def expectation(prediction: Prediction) -> str:
@@ -182,6 +150,11 @@ def objectives(slo: Slo) -> str:
     targets = (("{} a token", slo.tpot_seconds), ("gap {}", slo.itl_seconds), ("first token {}", slo.ttft_seconds))
     given = [words.format(seconds(target)) for words, target in targets if target is not None]
     return f"SLO p{number(slo.percentile)}: {', '.join(given)}" if given else "no SLO given"
+
+
+def told_by(source: FlagSource) -> str:
+    """Who tells a flag's value; `--set` for what the reader of the report said on the command line."""
+    return "--set" if source == "command_line" else source
 
 
 def span_of_time(window: Window) -> str:
@@ -206,7 +179,15 @@ def replicas(count: int | None) -> str:
 
 def ground(line: EvidenceLine) -> str:
     """A condition and what it was decided on, `kv_usage_p95 < 60%: 4 %`; "is unknown" already says what there is."""
-    return line.condition if line.value is None else f"{line.condition}: {quantity(line.value, line.unit)}"
+    if line.value is None:
+        return line.condition
+    unit = "x" if unit_of(line.fact) == "x" else line.unit
+    return f"{line.condition}: {_BOUNDS[line.bound]}{quantity(line.value, unit)}"
+
+
+def options(advice: Advice) -> list[str]:
+    """The ways to do it of which the size is known; why that of another is not stands in the JSON."""
+    return [option(choice) for choice in advice.options if "unknown" not in choice]
 
 
 def option(choice: Mapping[str, object]) -> str:

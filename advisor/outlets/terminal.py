@@ -14,7 +14,8 @@ from .layout import fitted, hanging, left, width_of, wrapped
 _NARROWEST, _WIDEST = 80, 120
 _LONGEST_ACTION = 44  # `--max-num-batched-tokens 131072 -> 262144` must never be shortened
 _ROOM_FOR_WHY = 34
-_WHY_LINES = 2
+_WHY_LINES, _WHY_LINES_ALONE = 2, 6
+"""Of several deployments each has few lines; of a single one the reason is told to its end."""
 
 
 def render_table(report: Report, *, width: int = 80, color: bool = False, verbose: bool = False) -> str:
@@ -75,6 +76,7 @@ def _overview(deployments: tuple[DeploymentReport, ...], width: int) -> Iterator
     """WHY stands beside the advice where there is room for it, else below."""
     rows = [_Row(" ", "DEPLOYMENT", "", "ENGINE", "ADVICE", "WHY")]
     rows += [row for deployment in deployments for row in _rows(deployment)]
+    most = _WHY_LINES if len(deployments) > 1 else _WHY_LINES_ALONE
     engine = min(width_of(row.engine for row in rows), 16)
     action = min(width_of(row.action for row in rows), _LONGEST_ACTION)
     copies = min(width_of(row.replicas for row in rows), 4)
@@ -84,11 +86,11 @@ def _overview(deployments: tuple[DeploymentReport, ...], width: int) -> Iterator
         head = f"{row.mark} {left(row.name, name)} {left(row.replicas, copies)}  {left(row.engine, engine)}  "
         if room >= _ROOM_FOR_WHY:
             head += f"{left(row.action, action)}  "
-            yield from hanging(head, row.why, width=width, most=_WHY_LINES)
+            yield from hanging(head, row.why, width=width, most=most)
         else:
             yield head + fitted(row.action, action)
             if row is not rows[0]:
-                yield from hanging("    ", row.why, width=width, most=_WHY_LINES)
+                yield from hanging("    ", row.why, width=width, most=most)
 
 
 def _sources(report: Report, width: int, *, verbose: bool) -> Iterator[str]:

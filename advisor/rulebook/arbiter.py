@@ -81,6 +81,7 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
     composed, stated = _explained(wanted, [r for r, _ in verdicts.undetermined])
     after = {rule.id: rule.after for rule, _ in composed}
     advice = arbitrate([c for _, c in composed if isinstance(c, Advice)], after, planned=planned)
+    advice = _with_misses(advice, {rule.id: rule.reason for rule, _ in composed}, facts)
     refused = [NotFired(c.rule.id, c.reason, None, None) for _, c in composed if isinstance(c, Refusal)]
     undecided = [*verdicts.undetermined, *((r, c) for r, c in composed if isinstance(c, Undetermined))]
     findings = tuple(
@@ -96,6 +97,20 @@ def advise(rules: Iterable[Rule], evidence: Evidence, facts: Mapping[str, Fact],
         undetermined=tuple(u for _, u in undecided),
         not_fired=(*verdicts.not_fired, *refused),
     )
+
+
+def _with_misses(
+    advice: tuple[Advice, ...], reasons: Mapping[str, str], facts: Mapping[str, Fact]
+) -> tuple[Advice, ...]:
+    """The first of them says before all else that users are being failed, unless its own reason does so."""
+    attained, target = facts["slo_attainment"], facts["slo_target"].number
+    if not advice or target is None or attained.ceiling is None or attained.ceiling >= target:
+        return advice
+    first, *others = advice
+    if any(name.startswith("slo_attainment") for name in wording.names(reasons[first.rule])):
+        return advice
+    missed = wording.fill("{slo_attainment} of requests meet their targets, {slo_target} should", facts)
+    return replace(first, reason=f"{missed}; {first.reason}"), *others
 
 
 Composed = tuple[Rule, Advice | Refusal | Undetermined]

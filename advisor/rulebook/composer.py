@@ -8,21 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.domain import numbers
-from advisor.domain.advice import Advice, Confidence, EvidenceLine, Need, Prediction, Undetermined
+from advisor.domain.advice import Advice, Need, Prediction, Undetermined
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.evidence import Evidence, FlagValue
 from advisor.domain.fact import Fact
 from advisor.engines import flags_of
 
 from . import wording
+from .confidence import confidence
 from .judge import between, evidence_lines
 from .schema import Advise, Expect, Rule
 
-LEAST_N = 500
 NOISE = 0.10
 SHARES = ("gpu_memory_utilization",)
 NEARLY_NONE = 0.10
 """What `to_zero` promises at the least: more than a tenth of it left is not gone."""
+BESIDE_OTHERS = "Restart one replica with it first and compare it with the others"
+ALONE = "Restart it with that and compare the same hours before and after"
+"""How a change is verified, by `verify` of its rule; and how where a single replica has no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ def compose(
     if refusal is not None:
         return Refusal(rule, refusal)
     flag = _flag(advise, evidence, value)
-    besides = _lacking(advise, evidence) or _step(advise, evidence, facts) or _between(advise, facts)
+    besides = _lacking(advise, evidence) or _step(advise, evidence, facts) or _needed(rule, advise, facts)
     lines = evidence_lines(rule.condition, facts)
-    confidence, basis = _confidence(rule, lines, facts)
+    sure, basis = confidence(rule, lines, evidence, facts)
     return Advice(
         id=_fingerprint(evidence.name, rule.id, value),
         rule=rule.id,
@@ -66,15 +69,25 @@ def compose(
         recommended=value,
         flag=flag,
         severity=rule.severity,
-        confidence=confidence,
+        confidence=sure,
         confidence_basis=basis,
-        reason=" ".join(filter(None, (wording.fill(rule.reason, facts), besides))),
+        reason=_sentences(wording.fill(rule.reason, facts), besides),
         evidence=lines,
         prediction=tuple(p for e in rule.expect if (p := _predict(e, facts, current, value)) is not None),
-        verify=wording.fill(rule.verify, facts),
+        verify=_verify(rule, facts),
         undo=_undo(rule, advise, evidence, facts, current),
         options=tuple(options) if advise.verdict in ("add_replicas", "reshard") else (),
     )
+
+
+def _sentences(reason: str, besides: str | None) -> str:
+    """The reason, and what is to be said besides it after a full stop."""
+    return f"{reason.rstrip('.')}. {besides}" if besides else reason
+
+
+def _verify(rule: Rule, facts: Mapping[str, Fact]) -> str:
+    told = wording.fill(rule.verify, facts)
+    return told.replace(BESIDE_OTHERS, ALONE) if facts["replicas"].number == 1 else told
 
 
 def _values(advise: Advise, facts: Mapping[str, Fact]) -> tuple[float | None, float | None]:
@@ -125,12 +138,20 @@ def _step(advise: Advise, evidence: Evidence, facts: Mapping[str, Fact]) -> str 
     return f"Its next step here is {spelling.render_flag(advise.step, _typed(value))}."
 
 
-def _between(advise: Advise, facts: Mapping[str, Fact]) -> str | None:
-    """Between which numbers of replicas, and by what, where the one advised is only the least of them."""
+def _needed(rule: Rule, advise: Advise, facts: Mapping[str, Fact]) -> str | None:
+    """How many replicas, and by what: where the one advised is the least of several, or more than the reason tells."""
     fact = facts[advise.to] if advise.verdict == "add_replicas" and advise.to is not None else None
-    if advise.to is None or fact is None or fact.is_unknown or fact.number is not None:
+    if advise.to is None or fact is None or fact.is_unknown or _follows(fact, rule, facts):
         return None
     return f"Replicas needed: {numbers.figure(advise.to, fact)} ({fact.source or 'bounds'})."
+
+
+def _follows(needed: Fact, rule: Rule, facts: Mapping[str, Fact]) -> bool:
+    """Whether the number is no more than the reader makes of the ratio in the reason: 1.77x of one replica are two."""
+    ratio, replicas = facts["demand_over_capacity"].ceiling, facts["replicas"].number
+    if needed.number is None or "demand_over_capacity" not in wording.names(rule.reason):
+        return needed.number is not None
+    return ratio is None or replicas is None or needed.number <= math.ceil(ratio * replicas - 1e-9)
 
 
 def _refusal(
@@ -155,8 +176,10 @@ def _collisions(knob: str, evidence: Evidence, facts: Mapping[str, Fact], value:
         return [], []
     pool_tokens = None if pool is None else int(pool)
     flags = {name: flag.value for name, flag in evidence.flags.items()}
+    left = facts["kv_pool_tokens_at_next_budget"].floor if knob == "max_num_batched_tokens" else None
+    left_tokens = pool_tokens if left is None else int(left)
     before = spelling.violations(flags, evidence.engine_version, pool_tokens=pool_tokens)
-    after = spelling.violations(flags | {knob: _typed(value)}, evidence.engine_version, pool_tokens=pool_tokens)
+    after = spelling.violations(flags | {knob: _typed(value)}, evidence.engine_version, pool_tokens=left_tokens)
     return [line for line in after if line not in before], [line for line in before if line not in after]
 
 
@@ -193,25 +216,6 @@ def _predict(
     if low is not None and high is not None:
         low, high = sorted((low, high))
     return Prediction(expect.metric, now.number, low, high, CATALOGUE[expect.metric].unit)
-
-
-def _confidence(rule: Rule, lines: tuple[EvidenceLine, ...], facts: Mapping[str, Fact]) -> tuple[Confidence, str]:
-    """Low on assumptions, medium on small samples or with something left open, high otherwise."""
-    used = [facts[line.fact] for line in lines]
-    named = [*(line.fact for line in lines), *([rule.advise.knob] if rule.advise and rule.advise.knob else [])]
-    assumed = [name for name in named if facts[name].basis == "assumed" and name != "slo_target"]
-    if assumed:
-        return "low", f"stated or assumed, not measured here: {', '.join(dict.fromkeys(assumed))}"
-    if left_open := rule.condition.left_open(facts):
-        return "medium", f"not known: {', '.join(left_open)}"
-    sizes = [f.n for f in used if f.n is not None]
-    if sizes and min(sizes) < LEAST_N:
-        return "medium", f"the smallest sample behind it is {min(sizes):,}"
-    if not sizes:
-        return "medium", "arithmetic on stated figures; nothing was measured on this deployment"
-    observed = facts["observed_seconds"].number
-    over = f", over {numbers.duration(observed)}" if observed else ""
-    return "high", f"every condition measured or computed; the smallest sample is {min(sizes):,}{over}"
 
 
 def _fingerprint(deployment: str, rule: str, value: float | None) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from advisor.domain import numbers
 from advisor.domain.advice import EvidenceLine, Need, NotFired, Undetermined
-from advisor.domain.catalogue import CATALOGUE
+from advisor.domain.catalogue import CATALOGUE, STRUCTURE
 from advisor.domain.evidence import Evidence, Slo
 from advisor.domain.fact import Fact
 
@@ -58,9 +59,9 @@ def evidence_lines(clause: Clause, facts: Mapping[str, Fact]) -> tuple[EvidenceL
     lines = []
     for condition, negated in _grounds(clause, facts, wanted=True):
         if condition.word != "unknown" and not (negated and condition.word == "known"):
-            shown = _deciding(condition, facts[condition.fact], negated=negated)
+            shown, bound = _deciding(condition, facts[condition.fact], negated=negated)
             text = f"not {condition.text}" if negated else condition.text
-            lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, text))
+            lines.append(EvidenceLine(condition.fact, shown, CATALOGUE[condition.fact].unit, text, bound))
     return tuple(lines)
 
 
@@ -74,11 +75,18 @@ def needs(clause: Clause, facts: Mapping[str, Fact]) -> tuple[Need, ...]:
 
 
 def closest(rule: Rule, facts: Mapping[str, Fact]) -> NotFired:
-    """Of the comparisons that keep a rule from holding, the one nearest to giving way."""
+    """Of the comparisons that keep a rule from holding, the one nearest to giving way.
+
+    One over how the deployment fares before one over how it is built, which no traffic changes: where that keeps the
+    rule away, too, no distance is one from holding.
+    """
     blocking = list(_blockers(rule.condition, facts, wanted=True))
     nearest, negated = min(blocking, key=lambda pair: _rank(pair[0], facts))
     text = f"not {nearest.text}" if negated else nearest.text
-    return NotFired(rule.id, text, facts[nearest.fact].value, nearest.distance(facts))
+    fact = facts[nearest.fact]
+    low, high = (fact.low, fact.high) if fact.value is None else (None, None)
+    built = any(condition.fact in STRUCTURE and condition.holds(facts) is not None for condition, _ in blocking)
+    return NotFired(rule.id, text, fact.value, None if built else nearest.distance(facts), low, high)
 
 
 def _blockers(part: Clause | Condition, facts: Mapping[str, Fact], *, wanted: bool) -> Iterator[tuple[Condition, bool]]:
@@ -117,19 +125,23 @@ def _left_open(part: Clause | Condition, facts: Mapping[str, Fact]) -> Iterator[
         yield from _left_open(inner, facts)
 
 
-def _deciding(condition: Condition, fact: Fact, *, negated: bool) -> float | str | None:
+def _deciding(
+    condition: Condition, fact: Fact, *, negated: bool
+) -> tuple[float | str | None, Literal["low", "high"] | None]:
     """The value, or of bounds the one nearer to the threshold: `at most 1 %` is what decides `< 60 %`."""
     if fact.value is not None:
-        return fact.value
+        return fact.value, None
     upper_decides = condition.op in ((">", ">=") if negated else ("<", "<="))
-    first, second = (fact.high, fact.low) if upper_decides else (fact.low, fact.high)
-    return first if first is not None else second
+    if fact.low is None or (upper_decides and fact.high is not None):
+        return fact.high, "high" if fact.high is not None else None
+    return fact.low, "low"
 
 
-def _rank(condition: Condition, facts: Mapping[str, Fact]) -> tuple[bool, float]:
-    """Failed before undecided, then the nearest to its threshold."""
+def _rank(condition: Condition, facts: Mapping[str, Fact]) -> tuple[bool, bool, float]:
+    """Failed before undecided, how it fares before how it is built, then the nearest to its threshold."""
     distance = condition.distance(facts)
-    return condition.holds(facts) is None, float("inf") if distance is None else distance
+    undecided, built = condition.holds(facts) is None, condition.fact in STRUCTURE
+    return undecided, built, float("inf") if distance is None else distance
 
 
 def _given(objective: str, slo: Slo) -> bool:
@@ -141,5 +153,6 @@ def _given(objective: str, slo: Slo) -> bool:
 def between(name: str, fact: Fact) -> str:
     """How a need speaks of a fact that is known only within bounds."""
     unit = numbers.unit_of(name)
-    low, high = ("?" if bound is None else numbers.quantity(bound, unit) for bound in (fact.low, fact.high))
-    return f"only known to lie between {low} and {high} ({fact.source or 'bounds'}): not enough to decide"
+    low, high = (None if bound is None else numbers.quantity(bound, unit) for bound in (fact.low, fact.high))
+    told = f"lie between {low} and {high}" if low and high and low != high else f"be {numbers.figure(name, fact)}"
+    return f"only known to {told} ({fact.source or 'bounds'}): not enough to decide"

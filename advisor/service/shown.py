@@ -17,7 +17,7 @@ from advisor.domain.errors import SourceError
 from advisor.domain.fact import FactSheet
 from advisor.domain.pictures import Pictures
 from advisor.domain.report import DeploymentReport
-from advisor.outlets import phrases
+from advisor.outlets import silence
 from advisor.outlets.restore import restore
 
 _MEMBERS = re.compile(r'"deployments":\s*\[')
@@ -92,7 +92,7 @@ def _next(text: str, place: int) -> int:
 
 def _outline(whole: DeploymentReport) -> DeploymentReport:
     judgement = whole.judgement
-    lacks = phrases.needs(judgement.undetermined)[:1]
+    lacks = silence.needs(judgement.undetermined)[:1]
     brief = Judgement(
         judgement.status,
         judgement.advice,

@@ -14,11 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from advisor.domain import numbers
+from advisor.domain.advice import Advice
 from advisor.domain.catalogue import CATALOGUE
 from advisor.domain.fact import FactSheet
 from advisor.domain.life import AdviceRecord, TrackRecord
 from advisor.domain.report import DeploymentReport, Report
-from advisor.outlets import derivations, phrases
+from advisor.outlets import derivations, phrases, silence
 from advisor.outlets.history import outcome
 from advisor.outlets.layout import fitted
 from advisor.outlets.plain import plain
@@ -125,19 +126,18 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         ground=phrases.ground,
-        option=phrases.option,
-        expectation=phrases.expectation,
         finding=lambda f: (f.rule, f.title),
-        not_fired=lambda rule: (rule.rule, phrases.shortfall(rule)),
+        not_fired=lambda rule: (rule.rule, silence.shortfall(rule)),
         lack=lambda lack: (", ".join(lack.facts), lack.reason),
     )
     environment.globals.update(
         words=WORDS,
         catalogue=CATALOGUE,
-        ceilings=[row for row in derivations.DERIVED if row[1] in _CEILINGS],
+        ceilings=_ceilings,
         limits=_limits,
         numbers=numbers,
         phrases=phrases,
+        silence=silence,
         derivations=derivations,
         svg=svg,
         sparkline=trends.sparkline,
@@ -154,9 +154,14 @@ def _render(template: str, **shown: object) -> str:
     return _environment().get_template(template).render(**shown)
 
 
+def _ceilings(advice: Iterable[Advice]) -> list[tuple[str, str]]:
+    """What bounds the sequence cap, as (label, fact)."""
+    return [row for row in derivations.derived(advice) if row[1] in _CEILINGS]
+
+
 def _limits(facts: FactSheet) -> list[tuple[str, str]]:
     """What is known of the length limit, as (label, fact)."""
-    return [(label, name) for label, name in derivations.DERIVED if name in _LIMITS and not facts[name].is_unknown]
+    return [(label, name) for label, name in derivations.derived(()) if name in _LIMITS and not facts[name].is_unknown]
 
 
 def _shown(value: object) -> object:

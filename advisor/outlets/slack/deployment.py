@@ -76,10 +76,10 @@ def _advice_lines(advice: Advice) -> Iterator[str]:
     if flag:
         yield flag
     yield f"*Why:* {why}"
-    for choice in advice.options[:3]:
-        yield f"*Option:* {prose(phrases.option(choice))}"
-    if advice.prediction:
-        yield f"*Expect:* {' · '.join(prose(phrases.expectation(p), most=120) for p in advice.prediction[:4])}"
+    for option in phrases.options(advice)[:3]:
+        yield f"*Option:* {prose(option)}"
+    if expected := phrases.expectations(advice):
+        yield f"*Expect:* {' · '.join(prose(text, most=120) for text in expected[:4])}"
     if advice.trial:
         yield f"*Try:* {prose(advice.trial)}"
     yield f"*Verify:* {prose(advice.verify)}"

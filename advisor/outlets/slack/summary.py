@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from advisor.domain.advice import SEVERITIES, Advice
 from advisor.domain.life import TrackRecord
 from advisor.domain.report import SourceState
-from advisor.outlets import phrases
+from advisor.outlets import phrases, silence
 
 from .deployment import lines_of, mark
 from .mrkdwn import bold, code, prose
@@ -121,7 +121,7 @@ def _undecided(standings: Sequence[Standing]) -> list[Standing]:
 
 
 def _reason(standing: Standing) -> str:
-    lacks = phrases.needs(standing.deployment.judgement.undetermined)
+    lacks = silence.needs(standing.deployment.judgement.undetermined)
     return lacks[0].reason if lacks else phrases.why_not_advised(standing.deployment)[1]
 
 

@@ -21,6 +21,10 @@ from advisor.domain.fact import Fact, computed, measured, unknown
         ((0.025, 0.05), "25-50 ms"),
         ((0.0004,), "0.4 ms"),
         ((0.0,), "0 ms"),
+        ((599.0,), "599 s"),
+        ((640.0, 2_560.0), "10.7-42.7 min"),
+        ((160.0, 640.0), "160-640 s"),
+        ((7_826.0,), "2.17 h"),
     ],
 )
 def test_seconds(values: tuple[float, ...], text: str) -> None:
@@ -38,6 +42,8 @@ def test_seconds(values: tuple[float, ...], text: str) -> None:
         ((1.0,), "100 %"),
         ((0.9996,), "99.96 %"),
         ((0.9936,), "99.36 %"),
+        ((0.999958,), "99.996 %"),
+        ((0.9999996,), "99.99996 %"),
         ((1e-12,), "<0.0001 %"),
         ((1.5,), "150 %"),
         ((-0.0123,), "-1.2 %"),
@@ -70,6 +76,7 @@ def test_only_nothing_looks_like_none_and_only_everything_looks_like_all(share: 
         (numbers.count(16.0), "16"),
         (numbers.count(15.4), "15.4"),
         (numbers.count(1_024), "1,024"),
+        (numbers.count(24_563.5), "24,564"),
         (numbers.size_bytes(327_680.0), "320 KiB"),
         (numbers.size_bytes(8.11 * 2**30), "8.11 GiB"),
         (numbers.size_bytes(512.0), "512 B"),
@@ -105,6 +112,9 @@ def test_each_unit_reads_as_people_write_it(text: str, wanted: str) -> None:
         ("max_model_len_cost_ratio", computed(85.333, source="-"), "85.33x", ""),
         ("running_p95", measured(5.0, high=math.inf, source="buckets"), "5", ""),
         ("kv_usage_p95", unknown("no gauge"), "unknown", ""),
+        ("demand_over_capacity", computed(None, low=0.0, high=0.74, source="-"), "at most 0.74x", ""),
+        ("kv_usage_p95", measured(None, low=0.0, high=0.0, source="gauges"), "0 %", ""),
+        ("worst_replica_load", computed(1.77, source="-"), "1.77x", ""),
     ],
 )
 def test_a_fact_shows_its_value_or_its_bounds(name: str, fact: Fact, text: str, around: str) -> None:

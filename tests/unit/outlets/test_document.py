@@ -59,7 +59,7 @@ def test_the_keys_are_the_contracts() -> None:
     ]
     assert deployment["not_fired"][0] == {
         "rule": "concurrency/cap-invites-churn",
-        "closest": {"condition": "preempted_share > 0.5%", "value": 0.0, "distance": 1.0},
+        "closest": {"condition": "preempted_share > 0.5%", "value": 0.0, "distance": 1.0, "low": None, "high": None},
     }
 
 
@@ -130,6 +130,7 @@ def test_advice_carries_what_the_domain_says() -> None:
         "value": 16,
         "unit": "requests",
         "condition": "running_p95 < 0.8 budget_ceiling",
+        "bound": None,
     }
     assert told.prediction[0].model_dump() == {
         "metric": "ttft_p99",

@@ -26,6 +26,9 @@ def test_a_word_longer_than_the_line_is_cut() -> None:
 
 def test_what_does_not_fit_the_lines_ends_with_an_ellipsis() -> None:
     assert wrapped("one two three four", 7, most=2) == ["one two", "three…"]
+    assert wrapped("one two three x four", 7, most=2) == ["one two", "three…"]
+    assert wrapped("a wait of 1.8 s and more", 11, most=1) == ["a wait of…"]
+    assert wrapped("abcdefghij klm", 6, most=1) == ["abcde…"]
 
 
 def test_a_long_name_loses_its_middle() -> None:

@@ -10,7 +10,6 @@ from advisor.domain.advice import (
     Finding,
     Judgement,
     Need,
-    NotFired,
     Prediction,
     Undetermined,
     Verdict,
@@ -108,41 +107,22 @@ def test_a_prediction_as_now_and_then(prediction: Prediction, text: str) -> None
     assert phrases.expectation(prediction) == text
 
 
-def test_the_nearest_rule_comes_first_and_says_what_is_missing() -> None:
-    far = NotFired("a", "kv_usage_p95 > 90%", 0.04, 0.95)
-    near = NotFired("b", "preempted_share > 0.5%", 0.004, -0.2)
-    word = NotFired("c", "binding_ceiling == memory", "latency", None)
-    assert phrases.nearest((far, word, near)) == [near, far, word]
-    assert phrases.shortfall(near) == "fires when preempted_share > 0.5%; it is 0.4 %"
-    assert phrases.shortfall(word) == "fires when binding_ceiling == memory; it is latency"
-
-
-def test_lacks_are_gathered_by_reason_the_most_wanted_first() -> None:
-    one = Undetermined("a", (Need("ttft_p99", "no histogram"), Need("running_p95", "no gauge")))
-    two = Undetermined("b", (Need("waiting_p95", "no gauge"), Need("running_p95", "no gauge")))
-    assert phrases.needs((one, two)) == [
-        phrases.Lack("no gauge", ("running_p95", "waiting_p95"), 2),
-        phrases.Lack("no histogram", ("ttft_p99",), 1),
-    ]
-
-
-def test_the_source_that_most_rules_wait_for_is_named_first_and_no_fact() -> None:
-    """Three rules want the log and two the metrics; the fact that five want cannot be had by connecting anything."""
-    odd = Need("replicas_left_ratio", "no engine metrics over time: give --prometheus")
-    lengths = Need("declared_tokens_p999", "no request log shows lengths (--logs)")
-    bounded = Need("kv_usage_p95", "only known to lie between 0.3 and 0.9")
-    open_ = [(odd, bounded), (odd, bounded), (lengths, bounded), (lengths, bounded), (lengths, bounded)]
-    undetermined = tuple(Undetermined(f"a/{place}", needs) for place, needs in enumerate(open_))
-    assert [lack.reason for lack in phrases.needs(undetermined)] == [lengths.reason, odd.reason, bounded.reason]
-    judged = replace(samples.cannot_tell(), judgement=Judgement("cannot_tell", undetermined=undetermined))
-    assert phrases.answers(judged) == [("?", "cannot tell", lengths.reason)]
-
-
-def test_of_sources_that_tell_equally_much_metrics_come_before_a_log() -> None:
-    both = Need("demand", "arrivals are not known: give a request log (--logs) or engine metrics (--prometheus)")
-    log, metrics, cap = Need("a", "--logs"), Need("b", "--prometheus"), Need("c", "give --set max_num_seqs=N")
-    undetermined = (Undetermined("x", (log, metrics, cap)), Undetermined("y", (both,)))
-    assert [lack.reason for lack in phrases.needs(undetermined)] == ["--prometheus", both.reason, "--logs", cap.reason]
+@pytest.mark.parametrize(
+    ("now", "low", "high", "told"),
+    [
+        (1.84, 0.5, 0.7, True),
+        (1.84, None, 1.2, True),
+        (1.84, None, 1.84, False),  # at most what it is
+        (0.0, 0.0, 0.0, False),
+        (None, None, 1.2, True),
+    ],
+)
+def test_only_what_can_turn_out_wrong_is_expected(
+    now: float | None, low: float | None, high: float, *, told: bool
+) -> None:
+    (seats, *_) = samples.throttled().judgement.advice
+    advice = replace(seats, prediction=(Prediction("ttft_p99", now, low, high, "seconds"),))
+    assert bool(phrases.expectations(advice)) is told
 
 
 def test_what_was_found_is_said_although_not_all_can_be_told() -> None:
@@ -183,6 +163,14 @@ def test_an_epoch_border_outside_the_window_is_not_told() -> None:
             EvidenceLine("latency_ceiling", None, "sequences", "latency_ceiling is unknown"),
             "latency_ceiling is unknown",
         ),
+        (
+            EvidenceLine("slo_attainment", 0.944, "ratio", "slo_attainment < slo_target", "high"),
+            "slo_attainment < slo_target: at most 94.4 %",
+        ),
+        (
+            EvidenceLine("demand_over_capacity", 1.77, "ratio", "demand_over_capacity > 100 %"),
+            "demand_over_capacity > 100 %: 1.77x",
+        ),
     ],
 )
 def test_a_ground_is_its_condition_and_the_value(line: EvidenceLine, text: str) -> None:
@@ -192,3 +180,14 @@ def test_a_ground_is_its_condition_and_the_value(line: EvidenceLine, text: str) 
 def test_an_option_tells_what_is_known() -> None:
     bounds_only = {"replicas": 2, "kv_pool_tokens": None, "kv_pool_tokens_low": 474_608, "note": "to be tried"}
     assert phrases.option(bounds_only) == "replicas 2, kv pool tokens low 474,608, note to be tried"
+
+
+def test_an_option_of_unknown_size_is_left_out() -> None:
+    (advice,) = samples.short_of_replicas().judgement.advice
+    sharded = {"replicas": 4, "tensor_parallel_size": 2, "note": "to be tried", "unknown": "give --set"}
+    both = replace(advice, options=(*advice.options, sharded))
+    assert phrases.options(both) == ["replicas 6, tensor parallel size 1, kv pool tokens 587,158"]
+
+
+def test_what_the_reader_said_is_told_as_he_said_it() -> None:
+    assert (phrases.told_by("command_line"), phrases.told_by("metrics")) == ("--set", "metrics")

@@ -68,7 +68,7 @@ def test_the_worked_example_can_be_followed_line_by_line() -> None:
         "pool tokens, predicted 587,158 4 x (80 GB x 0.92 - 70 GB / 4 - 8 GB) = 192.4 GB, / 327,680 bytes",
         "memory, guaranteed 47 587,158 / 12,288",
         "latency 40 26 tokens/s per user at 40, 19 at 48; 25 needed",
-        "target 40 least of memory 47 and latency 40",
+        "highest that fits 40 least of memory 47 and latency 40",
         "prefill tokens a step 2,008 2,048 - 40",
     ):
         assert line in text
@@ -85,6 +85,25 @@ def test_a_failed_source_is_named_and_a_good_one_only_on_request() -> None:
 def test_several_deployments_are_detailed_only_on_request() -> None:
     assert "CEILINGS" not in render_table(CASES["fleet"])
     assert render_table(CASES["fleet"], verbose=True).count("CEILINGS on max_num_seqs") == 7
+
+
+def test_a_single_deployment_is_told_its_reason_to_the_end() -> None:
+    told = "the cache is full " * 12
+    base = samples.throttled()
+    (first, *queued) = base.judgement.advice
+    wordy = replace(base, judgement=replace(base.judgement, advice=(replace(first, reason=told + "so act"), *queued)))
+    alone = render_table(samples.report(wordy)).split("\n\n")[1]
+    assert " ".join(alone.split()).endswith("full so act")
+    among = render_table(samples.report(wordy, samples.healthy())).split("\n\n")[1]
+    assert "so act" not in among
+    assert "cache is full the…" in among
+
+
+def test_a_step_is_shown_only_where_advice_takes_it() -> None:
+    base = samples.throttled()
+    assert "next step" in render_table(samples.report(base))
+    silent = replace(base, judgement=replace(base.judgement, advice=base.judgement.advice[1:]))
+    assert "next step" not in render_table(samples.report(silent))
 
 
 def test_queued_advice_is_announced_where_it_is_not_shown() -> None:

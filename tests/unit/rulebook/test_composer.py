@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.advice import Advice, Prediction, Undetermined
-from advisor.domain.evidence import Evidence
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, Samples, as_floats
 from advisor.domain.fact import Fact, FactSheet, computed
 from advisor.rulebook.composer import Refusal, compose
 from advisor.rulebook.schema import Rule
@@ -100,13 +100,26 @@ def test_a_limit_beyond_the_pool_is_refused() -> None:
     assert reason == "the engine would refuse to start: max_model_len 9,216 exceeds the KV pool 8,000"
 
 
+@pytest.mark.parametrize(("left", "taken"), [((21_712, 30_314), False), ((33_000, 33_500), True)])
+def test_a_budget_must_leave_a_cache_that_holds_the_limit(left: tuple[float, float], *, taken: bool) -> None:
+    budget = {"verdict": "change_flag", "knob": "max_num_batched_tokens", "to": "next_max_num_batched_tokens"}
+    of = evidence({"max_model_len": 32_768, "max_num_batched_tokens": 2_048})
+    given = {"max_num_batched_tokens": 2_048, "next_max_num_batched_tokens": 8_192, "kv_pool_tokens": 34_000}
+    facts = sheet(**SEEN, **given, kv_pool_tokens_at_next_budget=left)
+    found = compose(rule(*PINNED, advise=budget), of, facts, ())
+    assert isinstance(found, Advice) is taken
+    if isinstance(found, Refusal):
+        assert found.reason == "the engine would refuse to start: max_model_len 32,768 exceeds the KV pool 21,712"
+
+
 @pytest.mark.parametrize("value", [(12, 24), (12, None)])
 def test_a_value_that_is_only_bounded_leaves_the_rule_undetermined(value: tuple[float, float | None]) -> None:
     found = compose(rule(*PINNED, advise=RAISE), evidence(), sheet(**SEEN, next_max_num_seqs=value), ())
     assert isinstance(found, Undetermined)
     (need,) = found.needs
     assert need.fact == "next_max_num_seqs"
-    assert need.reason.startswith("only known to lie between 12 and ")
+    told = "lie between 12 and 24" if value[1] else "be at least 12"
+    assert need.reason == f"only known to {told} (test): not enough to decide"
 
 
 def test_a_value_that_is_unknown_leaves_the_rule_undetermined_with_its_reason() -> None:
@@ -208,6 +221,19 @@ def test_confidence_follows_the_evidence(usage: Fact, confidence: str, told: str
     assert told in found.confidence_basis
 
 
+def test_arithmetic_on_what_was_measured_is_not_said_to_be_of_nothing() -> None:
+    nothing = as_floats([])
+    engine = EngineSeries(
+        "a:8000", "0", 0.0, Samples(nothing, nothing, nothing, None), CounterWindows(nothing, nothing, {}), {}, {}
+    )
+    known = sheet(kv_usage_p95=computed(0.04, source="s"), next_max_num_seqs=24)
+    found = advised(rule("kv_usage_p95 < 60 %", advise=RAISE), known, evidence(engines=(engine,)))
+    assert (found.confidence, found.confidence_basis) == (
+        "medium",
+        "arithmetic on its settings and on what was measured; no sample decides it",
+    )
+
+
 def test_a_cap_that_is_only_inferred_lowers_confidence() -> None:
     inferred = Fact(value=16, source="inferred", basis="assumed")
     known = sheet(kv_usage_p95=fact(0.04, n=10_000), next_max_num_seqs=24, max_num_seqs=inferred)
@@ -222,6 +248,31 @@ def test_replicas_of_which_only_the_least_is_known_say_so() -> None:
     assert (some.recommended, some.reason) == (3, "Too few. Replicas needed: at least 3 (test).")
     known = advised(one, sheet(kv_usage_p95=0.04, replicas=2, recommended_replicas=3))
     assert (known.recommended, known.reason) == (3, "Too few.")
+
+
+@pytest.mark.parametrize(
+    ("needed", "reason"),
+    [
+        (2, "it asks for 1.77x"),  # 1.77 of one replica are two
+        (3, "it asks for 1.77x. Replicas needed: 3 (test)."),
+    ],
+)
+def test_more_replicas_than_the_reason_makes_of_demand_are_explained(needed: int, reason: str) -> None:
+    add = {"verdict": "add_replicas", "knob": "replicas", "to": "recommended_replicas"}
+    one = rule("kv_usage_p95 < 60 %", advise=add, reason="it asks for {demand_over_capacity}")
+    stated = sheet(kv_usage_p95=0.04, replicas=1, recommended_replicas=needed, demand_over_capacity=1.77)
+    assert advised(one, stated).reason == reason
+
+
+def test_a_lone_replica_is_compared_with_itself() -> None:
+    told = "Restart one replica with it first and compare it with the others: time at the cap falls."
+    one = rule("kv_usage_p95 < 60 %", advise=RAISE, verify=told)
+    known = sheet(kv_usage_p95=0.04, next_max_num_seqs=24, replicas=2)
+    assert advised(one, known).verify == told
+    alone = sheet(kv_usage_p95=0.04, next_max_num_seqs=24, replicas=1)
+    assert advised(one, alone).verify == (
+        "Restart it with that and compare the same hours before and after: time at the cap falls."
+    )
 
 
 def test_what_was_left_open_lowers_confidence() -> None:

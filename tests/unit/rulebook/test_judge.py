@@ -6,6 +6,7 @@ import pytest
 
 from advisor.domain.advice import EvidenceLine
 from advisor.domain.evidence import Slo
+from advisor.domain.fact import Fact
 from advisor.rulebook.judge import closest, evidence_lines, judge, needs
 from tests.unit.rulebook.samples import evidence, fact, rule, sheet
 
@@ -65,6 +66,21 @@ def test_the_closest_is_the_failed_condition_nearest_to_its_threshold() -> None:
     assert found.distance == pytest.approx(0.2)
 
 
+def test_how_it_fares_keeps_a_rule_away_before_how_it_is_built() -> None:
+    one = rule("replicas > 1", "replica_imbalance >= 1.3")
+    found = closest(one, sheet(replicas=1, replica_imbalance=1))
+    assert (found.condition, found.value, found.distance) == ("replica_imbalance >= 1.3", 1, None)
+    assert closest(one, sheet(replicas=1, replica_imbalance=1.5)).condition == "replicas > 1"
+    assert closest(one, sheet(replicas=2, replica_imbalance=1)).distance == pytest.approx(0.3 / 1.3)
+
+
+def test_the_closest_has_the_bounds_of_what_is_bounded() -> None:
+    found = closest(rule("latency_ceiling is unknown"), sheet(latency_ceiling=(10, None)))
+    assert (found.value, found.low, found.high) == (None, 10, None)
+    known = closest(rule("latency_ceiling is unknown"), sheet(latency_ceiling=Fact(value=12, high=14)))
+    assert (known.value, known.low, known.high) == (12, None, None)
+
+
 def test_the_closest_says_not_under_a_negation() -> None:
     found = closest(rule({"not": "kv_usage_p95 < 60 %"}), sheet(kv_usage_p95=0.3))
     assert found.condition == "not kv_usage_p95 < 60 %"
@@ -93,6 +109,19 @@ def test_bounds_of_a_need_are_written_in_their_unit() -> None:
     assert found[0].reason == "only known to lie between 5,010 and 11,000 (test): not enough to decide"
 
 
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ((4_000, None), "be at least 4,000"),
+        ((None, 5_010), "be at most 5,010"),
+        ((4_999.6, 5_000.4), "be 5,000"),  # both print as one number
+    ],
+)
+def test_a_need_says_what_is_known_of_a_fact(bounds: tuple[float | None, float | None], told: str) -> None:
+    (need,) = needs(rule("needed_tokens_p999_upper < 5_000").condition, sheet(needed_tokens_p999_upper=bounds))
+    assert need.reason == f"only known to {told} (test): not enough to decide"
+
+
 def test_needs_name_only_what_leaves_the_rule_open() -> None:
     one = rule({"any": ["running_p95 < 10", "budget_ceiling < 5"]}, "preempted_share < 0.5 %", "kv_usage_p95 < 60 %")
     found = needs(one.condition, sheet(running_p95=8, kv_usage_p95=(0.5, 0.7)))
@@ -117,13 +146,13 @@ def test_a_condition_that_holds_under_not_is_no_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "shown"),
+    ("condition", "shown", "bound"),
     [
-        ("kv_usage_p95 < 60 %", 0.01),  # at most 1 % decides it, not the 0 % at the other end
-        ("kv_usage_p95 >= 0 %", 0.0),
-        ({"not": "kv_usage_p95 >= 60 %"}, 0.01),
+        ("kv_usage_p95 < 60 %", 0.01, "high"),  # at most 1 % decides it, not the 0 % at the other end
+        ("kv_usage_p95 >= 0 %", 0.0, "low"),
+        ({"not": "kv_usage_p95 >= 60 %"}, 0.01, "high"),
     ],
 )
-def test_of_bounds_the_one_that_decides_is_shown(condition: str | dict[str, str], shown: float) -> None:
+def test_of_bounds_the_one_that_decides_is_shown(condition: str | dict[str, str], shown: float, bound: str) -> None:
     (line,) = evidence_lines(rule(condition).condition, sheet(kv_usage_p95=fact((0.0, 0.01))))
-    assert line.value == shown
+    assert (line.value, line.bound) == (shown, bound)
