@@ -159,9 +159,8 @@ def _lowered(known: Mapping[str, Fact], cap: int, value: int, goal: int, accepte
     if busy is not None and not surely_missed(known) and preempted < MOST_PREEMPTED and goal < busy:
         kept = min(cap, math.ceil(busy))
         return computed(kept, source=f"{name.replace('_', ' ')}; {_standing(known)}, so not down to {goal:,}")
-    return computed(
-        goal, source=f"down to the highest that fits, {goal:,}" if goal != value else "the highest that fits"
-    )
+    fits = "the highest that fits"
+    return computed(goal, source=fits if goal == value else f"down to {fits}, {goal:,}")
 
 
 def _standing(known: Mapping[str, Fact]) -> str:

@@ -256,3 +256,21 @@ def test_a_rule_of_last_resort_steps_back_where_another_advises() -> None:
     judged = advise([last, other], evidence(), sheet(running_p95=8), ())
     assert [a.rule for a in judged.advice] == ["area/name"]
     assert [(n.rule, n.condition) for n in judged.not_fired] == [("area/last", "another rule advises what to do")]
+
+
+@pytest.mark.parametrize(
+    ("attained", "reason", "told"),
+    [
+        (0.86, "the cap is full", "86 % of requests meet their targets, 99 % should; the cap is full"),
+        (0.86, "{slo_attainment} meet them", "86 % meet them"),
+        (0.995, "the cap is full", "the cap is full"),
+        ((0.5, 0.999), "the cap is full", "the cap is full"),
+    ],
+)
+def test_the_first_advice_says_that_objectives_are_missed(
+    attained: float | tuple[float, float], reason: str, told: str
+) -> None:
+    full = rule("running_p95 >= 1", reason=reason, advise={"verdict": "investigate"})
+    facts = sheet(running_p95=16, slo_attainment=attained, slo_target=0.99)
+    (first,) = advise([full], evidence(), facts, ()).advice
+    assert first.reason == told
