@@ -19,7 +19,7 @@ demo: setup prometheus  ## advice for the recorded deployment in config/demo
 test: lint servers  ## everything: lint, then unit, whole-program and integration tests
 	pytest
 
-unit: setup  ## the tests that take no whole evaluation or process, within two minutes
+unit: setup  ## the tests that take no whole evaluation or process, in about two minutes
 	pytest tests/unit -m "not slow"
 
 accuracy: setup prometheus  ## what the estimates promise and what they reach; on your own data with DATA=FOLDER

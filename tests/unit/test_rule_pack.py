@@ -9,6 +9,8 @@ import pytest
 from advisor import rule_pack
 from advisor.domain.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 RULE = """id: {id}
 title: A title
 severity: info

@@ -8,6 +8,8 @@ import pytest
 from advisor.outlets import FORMATS
 from tests.unit.outlets import samples
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ["table", "json", "yaml", "markdown", "csv"])
 def test_every_format_renders_without_a_newline_at_its_end(name: str) -> None:

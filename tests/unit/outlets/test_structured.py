@@ -11,6 +11,8 @@ from advisor.outlets.document import document
 from advisor.outlets.structured import render_json, render_yaml
 from tests.unit.outlets import samples
 
+pytestmark = pytest.mark.slow
+
 reports = pytest.mark.parametrize(
     "report",
     [
