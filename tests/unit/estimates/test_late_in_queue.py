@@ -39,6 +39,11 @@ def test_late_by_their_own_prompts(edge: float, waited: float, high: float) -> N
     assert (share.value, share.low, share.high) == pytest.approx((None, 0.8, high))
 
 
+def test_what_is_in_time_today_stays_possible() -> None:
+    share = told(0.98)
+    assert (share.low, share.high) == pytest.approx((0.98, 0.98))
+
+
 def test_bounds_of_what_is_now_stay_bounds() -> None:
     share = told(bounded(0.70, 0.836))
     assert (share.low, share.high) == pytest.approx((0.70, 0.967))
