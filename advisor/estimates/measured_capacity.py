@@ -64,13 +64,15 @@ def steady_slot(evidence: Evidence) -> float | None:
     They hold 400 requests, so that chance moves their rate by 5 %, and four stays of a request, so that those which
     finished in one also ran in it. Worked: 0.25 requests/s of 20 s each need 1,600 s, hence slots of 1,800 s.
     """
-    engines = [e for e in evidence.engines if not e.lifetime and "finished" in e.windows.deltas and e.samples.time.size]
+    engines = [e for e in evidence.engines if not e.lifetime and "finished" in e.windows.deltas]
     finished = sum(float(np.nansum(e.windows.deltas["finished"])) for e in engines)
     seconds = sum(float(np.sum(e.windows.end - e.windows.start)) for e in engines)
-    if finished <= 0 or finished / seconds * LONGEST_SLOT < FEW:
+    gauged = [e.samples.running[np.isfinite(e.samples.running)] for e in engines]
+    running = [float(values.mean()) for values in gauged if values.size]
+    if finished <= 0 or not running or finished / seconds * LONGEST_SLOT < FEW:
         return None
-    rate, running = finished / seconds, float(np.mean([np.mean(e.samples.running) for e in engines]))
-    least = max(STEADY / rate, STAYS * running / rate, SLOT)
+    rate = finished / seconds
+    least = max(STEADY / rate, STAYS * float(np.mean(running)) / rate, SLOT)
     return min(math.ceil(least / SLOT) * SLOT, LONGEST_SLOT)
 
 

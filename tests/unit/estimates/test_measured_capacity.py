@@ -101,6 +101,13 @@ def test_slots_are_so_long_that_chance_is_no_load(rate: float, running: float, s
     assert steady_slot(seen(engine())) is None
 
 
+def test_scrapes_that_failed_do_not_count() -> None:
+    read = slots(*[(1.0, 1.0)] * 12, running=150.0)
+    gone = np.where(np.arange(12) < 6, np.nan, read.samples.running)
+    assert steady_slot(seen(replace(read, samples=replace(read.samples, running=gone)))) == 600.0
+    assert steady_slot(seen(replace(read, samples=replace(read.samples, running=np.full(12, np.nan))))) is None
+
+
 def test_what_chance_let_finish_is_not_taken_for_a_load_that_held() -> None:
     # 24 engines, a day each at 0.25/s: the busiest 1,000 of some 500,000 requests came in slots of 1.4 times the load
     rng = np.random.default_rng(7)
