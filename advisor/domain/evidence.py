@@ -77,6 +77,12 @@ class Slo:
         """The share of requests, 0..1, that must meet the targets."""
         return round(self.percentile / 100, 12)
 
+    @property
+    def of_requests(self) -> Mapping[str, float]:
+        """The targets that a request meets as a whole, in seconds: those of `tpot` and `ttft` that are given."""
+        targets = {"tpot": self.tpot_seconds, "ttft": self.ttft_seconds}
+        return {name: target for name, target in targets.items() if target is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -242,6 +248,11 @@ class CounterWindows:
     tpot: Floats | None = None
     ttft_edges: Floats | None = None
     ttft: Floats | None = None
+
+    def latencies(self, name: str) -> tuple[Floats, Floats] | None:
+        """What the `tpot` or `ttft` histogram counted, n x (edges + 1), and its edges; None where not read."""
+        counts, edges = (self.tpot, self.tpot_edges) if name == "tpot" else (self.ttft, self.ttft_edges)
+        return None if counts is None or edges is None else (counts, edges)
 
     def total(self, counter: str) -> float | None:
         """The increase over all windows, or None when the counter was never readable."""

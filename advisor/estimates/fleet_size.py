@@ -15,9 +15,9 @@ from advisor.domain.evidence import Evidence
 from advisor.domain.fact import Fact, computed, measured, unknown
 from advisor.domain.numbers import duration
 
-from .demand import GONE_SECONDS, SLOT
+from .demand import SLOT
 from .growth import sure_growth
-from .load import engines_per_instance
+from .load import engines_per_instance, serving
 from .measured_capacity import served_within, steady_slot
 
 LEAST_SECONDS = 6.0 * 86_400
@@ -55,9 +55,8 @@ def _to_keep(evidence: Evidence, known: Mapping[str, Fact]) -> Fact:
 def _left(evidence: Evidence) -> Fact:
     """Engines without a reading at the end of the window; a rollout to new addresses is once the whole fleet."""
     engines = [e for e in evidence.every_engine if not e.lifetime]
-    last = [float(e.samples.time[-1]) for e in engines if e.samples.time.size]
-    if not last:
+    stayed = len(serving(engines))
+    if not stayed:
         return unknown("no engine metrics over time: give --prometheus")
-    serving = sum(time > max(last) - GONE_SECONDS for time in last)
-    left = len(engines) - serving
-    return measured(left / serving, n=len(engines), source=f"{left} engines left, {serving} serve")
+    left = len(engines) - stayed
+    return measured(left / stayed, n=len(engines), source=f"{left} engines left, {stayed} serve")

@@ -7,6 +7,7 @@ given, the share that met both lies between max(0, a + b - 1) and min(a, b) (Fre
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def _attainment(evidence: Evidence) -> dict[str, Fact]:
         "ttft": _share(evidence, "ttft", slo.ttft_seconds),
     }
     out = {f"slo_attainment_{name}": _as_fact(share) for name, share in shares.items()}
-    asked = {n for n, target in (("tpot", slo.tpot_seconds), ("ttft", slo.ttft_seconds)) if target is not None}
+    asked = slo.of_requests.keys()
     for name in {"tpot", "ttft"} - asked:
         out[f"slo_attainment_{name}"] = unknown(f"no {name.upper()} objective is given (--slo-{name})")
     if not asked:
@@ -107,11 +108,13 @@ def _every(evidence: Evidence, parts: list[Share | None]) -> Fact:
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):
         return unknown(NO_LATENCY)
-    low = max(0.0, sum(p[0] for p in known) - len(known) + 1)
-    high = min(p[1] for p in known)
-    n = min(p[2] for p in known)
-    story = "histogram buckets"
-    return _as_fact((low, high, n, story))
+    low, high = met_all([(low, high) for low, high, _, _ in known])
+    return _as_fact((low, high, min(n for _, _, n, _ in known), "histogram buckets"))
+
+
+def met_all(shares: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Between which bounds the share lies that met every target, of the bounds for each (Frechet)."""
+    return max(0.0, sum(low for low, _ in shares) - len(shares) + 1), min(high for _, high in shares)
 
 
 def _share(evidence: Evidence, name: str, target: float | None) -> Share | None:

@@ -16,7 +16,7 @@ from advisor.domain.fact import Fact, measured, unknown
 from advisor.domain.histogram import Buckets
 from advisor.domain.hours import HOUR_SECONDS
 
-from .latency import LEAST_REQUESTS
+from .latency import LEAST_REQUESTS, met_all
 
 
 def facts(evidence: Evidence) -> dict[str, Fact]:
@@ -26,17 +26,15 @@ def facts(evidence: Evidence) -> dict[str, Fact]:
 
 def attainment_last_hour(evidence: Evidence) -> Fact:
     """Share of the requests of the last hour that met every target: a value, or between bucket edges."""
-    targets = {"tpot": evidence.slo.tpot_seconds, "ttft": evidence.slo.ttft_seconds}
-    asked = {name: target for name, target in targets.items() if target is not None}
+    asked = evidence.slo.of_requests
     read = {name: Buckets.merge(_last_hour(evidence, name)) for name in asked}
-    if not asked or any(buckets is None for buckets in read.values()):
-        return unknown("needs an objective, and latency histograms over the last hour")
     told = [(buckets, asked[name]) for name, buckets in read.items() if buckets is not None]
+    if not told or len(told) < len(asked):
+        return unknown("needs an objective, and latency histograms over the last hour")
     n = min(buckets.n for buckets, _ in told)
     if n < LEAST_REQUESTS:
         return unknown(f"fewer than {LEAST_REQUESTS} requests were answered in the last hour")
-    shares = [buckets.share_within(target) for buckets, target in told]
-    low, high = max(0.0, sum(least for least, _ in shares) - len(shares) + 1), min(most for _, most in shares)
+    low, high = met_all([buckets.share_within(target) for buckets, target in told])
     if low == high:
         return measured(low, n=round(n), source="the last hour")
     return measured(None, low=low, high=high, n=round(n), source="the last hour")
@@ -45,8 +43,8 @@ def attainment_last_hour(evidence: Evidence) -> Fact:
 def _last_hour(evidence: Evidence, name: str) -> Iterator[Buckets]:
     """What each engine counted in its windows of the last hour."""
     for engine in evidence.engines:
-        w = engine.windows
-        counts, edges = (w.tpot, w.tpot_edges) if name == "tpot" else (w.ttft, w.ttft_edges)
-        if not engine.lifetime and counts is not None and edges is not None:
-            recent = w.start >= evidence.window.end - HOUR_SECONDS
+        counted = None if engine.lifetime else engine.windows.latencies(name)
+        if counted is not None:
+            counts, edges = counted
+            recent = engine.windows.start >= evidence.window.end - HOUR_SECONDS
             yield Buckets(edges, np.nansum(counts[recent], axis=0))

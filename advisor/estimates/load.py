@@ -6,7 +6,7 @@ there the counters since its start bound what the gauges would have shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -239,13 +239,18 @@ def _hit_rate(evidence: Evidence) -> Fact:
     return rate
 
 
+def serving(engines: Iterable[EngineSeries]) -> list[EngineSeries]:
+    """Those that were still scraped when the last of them was: the others left."""
+    sampled = [engine for engine in engines if engine.samples.time.size]
+    last = max((float(engine.samples.time[-1]) for engine in sampled), default=0.0)
+    return [engine for engine in sampled if engine.samples.time[-1] > last - GONE_SECONDS]
+
+
 def _imbalance(evidence: Evidence) -> Fact:
     """Of the engines that serve, over the time in which all of them did: nights would count for one that restarted."""
-    sampled = [e.samples for e in evidence.engines if e.samples.time.size]
-    last = max((float(s.time[-1]) for s in sampled), default=0.0)
-    serving = [s for s in sampled if s.time[-1] > last - GONE_SECONDS]
-    since = max((float(s.time[0]) for s in serving), default=0.0)
-    read = [s.running[np.isfinite(s.running) & (s.time >= since)] for s in serving]
+    samples = [engine.samples for engine in serving(evidence.engines)]
+    since = max((float(s.time[0]) for s in samples), default=0.0)
+    read = [s.running[np.isfinite(s.running) & (s.time >= since)] for s in samples]
     means = [float(running.mean()) for running in read if running.size >= LEAST_SCRAPES]
     if len(means) < 2 or sum(means) == 0:
         return unknown("needs two engines that were scraped over time")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
-from advisor.domain.evidence import EngineSeries, Evidence, as_floats
+from advisor.domain.evidence import CounterWindows, EngineSeries, Evidence, as_floats
 from advisor.domain.histogram import Floats
 
 SLOT, LONGEST_SLOT = 300.0, 3600.0
@@ -85,12 +85,10 @@ def wilson_lower(share: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
 
 def _slots(engine: EngineSeries, evidence: Evidence, slot_seconds: float) -> Floats | None:
     """Rate, requests within the objectives, requests: a column for each slot of one engine."""
-    w, slo = engine.windows, evidence.slo
+    w, asked = engine.windows, evidence.slo.of_requests
     if engine.lifetime or not w.end.size:
         return None
-    parts = [_within(w.tpot, w.tpot_edges, slo.tpot_seconds), _within(w.ttft, w.ttft_edges, slo.ttft_seconds)]
-    asked = [p for p, target in zip(parts, (slo.tpot_seconds, slo.ttft_seconds), strict=True) if target is not None]
-    told = [p for p in asked if p is not None]
+    told = [p for name, target in asked.items() if (p := _within(w, name, target)) is not None]
     if not told or len(told) < len(asked):
         return None
     slot = (w.start // slot_seconds).astype(np.int64)
@@ -103,10 +101,12 @@ def _slots(engine: EngineSeries, evidence: Evidence, slot_seconds: float) -> Flo
     return np.stack([requests / np.maximum(seconds, 1.0), np.maximum(requests - missed, 0.0), requests])[:, full]
 
 
-def _within(counts: Floats | None, edges: Floats | None, target: float | None) -> tuple[Floats, Floats] | None:
+def _within(windows: CounterWindows, name: str, target: float) -> tuple[Floats, Floats] | None:
     """Requests within the target and all requests, window by window."""
-    if counts is None or edges is None or target is None:
+    counted = windows.latencies(name)
+    if counted is None:
         return None
+    counts, edges = counted
     under = edges <= target * (1 + 1e-9)
     return counts[:, :-1][:, under].sum(axis=1), counts.sum(axis=1)
 

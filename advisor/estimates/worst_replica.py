@@ -77,8 +77,7 @@ def _surely(worst: _Missed, usual: float, engines: int) -> bool:
 
 def _missed(evidence: Evidence, engine: EngineSeries) -> _Missed | None:
     """None where an objective has no histogram on this engine. A request that misses both targets is counted once."""
-    slo = evidence.slo
-    asked = {name: target for name, target in (("tpot", slo.tpot_seconds), ("ttft", slo.ttft_seconds)) if target}
+    asked = evidence.slo.of_requests
     read = {name: engine.latencies[name] for name in asked if name in engine.latencies}
     if not asked or len(read) < len(asked):
         return None
@@ -91,14 +90,9 @@ def _missed(evidence: Evidence, engine: EngineSeries) -> _Missed | None:
 
 def _hours_of_misses(engine: EngineSeries, asked: Mapping[str, float]) -> float:
     """In how many hours its windows show requests beyond a target; infinite where no window tells."""
-    w = engine.windows
-    series = {"tpot": (w.tpot, w.tpot_edges), "ttft": (w.ttft, w.ttft_edges)}
+    read = [(counted, asked[name]) for name in asked if (counted := engine.windows.latencies(name)) is not None]
     hours: set[int] = set()
-    read = False
-    for name, target in asked.items():
-        counts, edges = series[name]
-        if counts is not None and edges is not None:
-            read = True
-            beyond = np.nansum(counts[:, np.append(edges > target * (1 + 1e-9), True)], axis=1) > 0
-            hours.update((w.end[beyond] // HOUR_SECONDS).astype(int).tolist())
+    for (counts, edges), target in read:
+        beyond = np.nansum(counts[:, np.append(edges > target * (1 + 1e-9), True)], axis=1) > 0
+        hours.update((engine.windows.end[beyond] // HOUR_SECONDS).astype(int).tolist())
     return float(len(hours)) if read else math.inf

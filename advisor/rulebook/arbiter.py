@@ -23,6 +23,7 @@ from advisor.domain.fact import Fact
 
 from . import wording
 from .composer import Refusal, compose
+from .condition import parse
 from .judge import evidence_lines, judge
 from .schema import Rule
 
@@ -44,6 +45,7 @@ KNOB_ORDER = (
     "replicas",
     None,
 )
+MISSED = parse("slo_attainment < slo_target")
 CANNOT_TELL: tuple[Verdict, ...] = ("run_sweep", "fix_instrumentation")
 SIZED = (
     "recommended_max_model_len",
@@ -103,8 +105,7 @@ def _with_misses(
     advice: tuple[Advice, ...], reasons: Mapping[str, str], facts: Mapping[str, Fact]
 ) -> tuple[Advice, ...]:
     """The first of them says before all else that users are being failed, unless its own reason does so."""
-    attained, target = facts["slo_attainment"], facts["slo_target"].number
-    if not advice or target is None or attained.ceiling is None or attained.ceiling >= target:
+    if not advice or not MISSED.holds(facts):
         return advice
     first, *others = advice
     if any(name.startswith("slo_attainment") for name in wording.names(reasons[first.rule])):
